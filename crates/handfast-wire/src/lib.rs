@@ -1,0 +1,13 @@
+//! MCP on the wire, as bytes and raw JSON.
+//!
+//! What lives here: JSON-RPC messages with every unknown field kept, the `_meta` keys of protocol revision
+//! 2026-07-28, HTTP header values, Server-Sent Events, newline-delimited stdio, JSON Pointers. What never does:
+//! sockets, processes, policy. Everything that reads takes a bound, because all of it comes from somebody else.
+
+pub mod headers;
+pub mod message;
+pub mod meta;
+pub mod pointer;
+pub mod result;
+pub mod sse;
+pub mod stdio;
