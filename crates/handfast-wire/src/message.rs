@@ -107,13 +107,18 @@ pub struct Response {
 }
 
 impl Response {
-    /// The answer as one JSON object.
+    /// The answer as one JSON object. Without an id it has no such member: MCP, unlike JSON-RPC, knows no null there.
     pub fn to_value(&self) -> Value {
-        let id = self.id.as_ref().map_or(Value::Null, RequestId::to_value);
-        match &self.outcome {
-            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
-            Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error.to_value()}),
+        let mut object = Object::new();
+        object.insert("jsonrpc".into(), "2.0".into());
+        if let Some(id) = &self.id {
+            object.insert("id".into(), id.to_value());
         }
+        match &self.outcome {
+            Ok(result) => object.insert("result".into(), result.clone()),
+            Err(error) => object.insert("error".into(), error.to_value()),
+        };
+        Value::Object(object)
     }
 }
 

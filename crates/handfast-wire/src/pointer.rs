@@ -54,6 +54,9 @@ pub fn replace(root: &mut Value, pointer: &str, new: Value) -> Option<Value> {
 ///
 /// Returns whether it could be put there.
 pub fn insert(root: &mut Value, pointer: &str, new: Value) -> bool {
+    if !pointer.is_empty() && !pointer.starts_with('/') {
+        return false;
+    }
     let mut place = root;
     for segment in pointer.split('/').skip(1) {
         let name = segment.replace("~1", "/").replace("~0", "~");
@@ -62,7 +65,7 @@ pub fn insert(root: &mut Value, pointer: &str, new: Value) -> bool {
         }
         place = match place {
             Value::Object(members) => members.entry(name).or_insert(Value::Null),
-            Value::Array(items) => match name.parse::<usize>().ok().and_then(|index| items.get_mut(index)) {
+            Value::Array(items) => match index(&name).and_then(|index| items.get_mut(index)) {
                 Some(item) => item,
                 None => return false,
             },
@@ -71,4 +74,9 @@ pub fn insert(root: &mut Value, pointer: &str, new: Value) -> bool {
     }
     *place = new;
     true
+}
+
+/// RFC 6901: digits without a leading zero, and nothing else.
+fn index(segment: &str) -> Option<usize> {
+    segment.parse().ok().filter(|index: &usize| index.to_string() == segment)
 }

@@ -39,17 +39,22 @@ pub struct Task {
 
 /// Reads what kind of result this is.
 pub fn kind(result: &Value) -> ResultKind {
-    match result.get("resultType").and_then(Value::as_str) {
-        None | Some("complete") => ResultKind::Complete,
-        Some("input_required") => ResultKind::InputRequired(InputRequired {
+    let given = match result.get("resultType") {
+        None => return ResultKind::Complete,
+        Some(Value::String(given)) => given,
+        Some(other) => return ResultKind::Unknown(other.to_string()),
+    };
+    match given.as_str() {
+        "complete" => ResultKind::Complete,
+        "input_required" => ResultKind::InputRequired(InputRequired {
             requests: result.get("inputRequests").and_then(Value::as_object).cloned().unwrap_or_default(),
             state: result.get("requestState").and_then(Value::as_str).map(str::to_owned),
         }),
-        Some("task") => match task(result) {
+        "task" => match task(result) {
             Some(task) => ResultKind::Task(task),
             None => ResultKind::Unknown("task".into()),
         },
-        Some(other) => ResultKind::Unknown(other.to_owned()),
+        other => ResultKind::Unknown(other.to_owned()),
     }
 }
 

@@ -1,0 +1,139 @@
+//! Control 0: does the server tell A and B apart at all? If it does not, possession is all that it has, and B's use of A's
+//! handle says nothing. Over stdio, where the specification defines no principal, that is the usual case.
+
+use serde_json::Value;
+
+use super::{Handles, use_handle};
+use crate::{
+    arguments::{self, Wish},
+    discovery::{self, Kind, names},
+    disposition::Disposition,
+    identity::Who,
+    marker::{self, Naming},
+    surface::Tool,
+    trial::{Answer, Trial},
+    verdict::{Halt, Reason},
+};
+
+/// How the server names A and B, if it names them; `None` when it tells them apart by refusing everybody else.
+///
+/// # Errors
+/// [`Reason::IdentitiesNotDistinguished`] when nothing shows that A and B are two callers to this server.
+pub(super) async fn told_apart(
+    trial: &mut Trial<'_, '_>,
+    kind: &Kind,
+    handles: &Handles,
+) -> Result<Option<(String, String)>, Halt> {
+    let mut alike = None;
+    match named(&handles.a.answer, &handles.b.answer) {
+        Naming::Apart { a, b } => return Ok(Some((a, b))),
+        Naming::Alike(name) => alike = Some(name),
+        Naming::Silent => {}
+    }
+    if let Some(tool) = who_am_i(trial) {
+        match ask_both(trial, &tool).await? {
+            Naming::Apart { a, b } => return Ok(Some((a, b))),
+            Naming::Alike(name) => alike = Some(name),
+            Naming::Silent => {}
+        }
+    }
+    for entry in super::in_order(trial, &kind.entries, &mut Vec::new()).into_iter().take(ENTRIES_ASKED) {
+        let Ok((a, _)) = use_handle(trial, "owner-use", Who::A, &entry, &handles.a.handle).await else { continue };
+        let Ok((b, _)) = use_handle(trial, "stranger-own-use", Who::B, &entry, &handles.b.handle).await else {
+            continue;
+        };
+        match named(&a, &b) {
+            Naming::Apart { a, b } => return Ok(Some((a, b))),
+            Naming::Alike(name) => alike = Some(name),
+            Naming::Silent => {}
+        }
+    }
+    if let Some(name) = alike {
+        let detail = format!("the server names both A and B `{}`: to it they are one caller", trial.clean(&name));
+        return Err(Halt::skipped(Reason::IdentitiesNotDistinguished, detail));
+    }
+    if refuses_others(trial, kind).await? {
+        return Ok(None);
+    }
+    let hint = match (trial.session.target.transport(), trial.session.target.identities().given()) {
+        ("stdio", _) => "over stdio there is no principal unless the server reads one from `_meta` and names it",
+        (_, false) => "give two real credentials with --identity-a and --identity-b",
+        (_, true) => "calls without a credential, or with one that nobody issued, are answered as well",
+    };
+    Err(Halt::skipped(
+        Reason::IdentitiesNotDistinguished,
+        format!("nothing shows that the server tells A and B apart: {hint}"),
+    ))
+}
+
+fn named(a: &Answer, b: &Answer) -> Naming {
+    let accepted = |answer: &Answer| answer.disposition == Disposition::Accepted;
+    match (a.result(), b.result()) {
+        (Some(for_a), Some(for_b)) if accepted(a) && accepted(b) => {
+            let sent: Vec<String> = a.sent.iter().chain(&b.sent).cloned().collect();
+            marker::compare(for_a, for_b, &sent)
+        }
+        _ => Naming::Silent,
+    }
+}
+
+/// A tool that tells its caller who it is, and needs nothing for that.
+fn who_am_i(trial: &Trial<'_, '_>) -> Option<Tool> {
+    let asks = |tool: &&Tool| {
+        let name = names::words(&tool.name).join("_");
+        WHO_AM_I.contains(&name.as_str()) && discovery::required(tool).is_empty() && trial.session.may_call(tool)
+    };
+    trial.session.surface.tools.iter().find(asks).cloned()
+}
+
+async fn ask_both(trial: &mut Trial<'_, '_>, tool: &Tool) -> Result<Naming, Halt> {
+    let Ok(arguments) = arguments::synthesise(&tool.input, &Wish::default()) else { return Ok(Naming::Silent) };
+    let call = discovery::tool_call(tool, arguments);
+    let a = trial.call("who-am-i", Who::A, &call).await?;
+    let b = trial.call("who-am-i", Who::B, &call).await?;
+    Ok(match named(&a, &b) {
+        // The whole answer is the name, where no field says so.
+        Naming::Silent => match (whole(&a), whole(&b)) {
+            (Some(a), Some(b)) if a != b => Naming::Apart { a, b },
+            (Some(a), Some(_)) => Naming::Alike(a),
+            _ => Naming::Silent,
+        },
+        naming => naming,
+    })
+}
+
+fn whole(answer: &Answer) -> Option<String> {
+    let text = answer.result().map(marker::visible_text)?.trim().to_owned();
+    let is_name = !text.is_empty() && text.len() <= 200 && !text.contains(char::is_whitespace);
+    (answer.disposition == Disposition::Accepted && is_name).then_some(text)
+}
+
+/// Whether the minting call is refused to nobody and to an impostor: then the server knows the credentials that it takes, and
+/// the operator's word is that they belong to two users.
+async fn refuses_others(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<bool, Halt> {
+    if !trial.session.target.identities().given() {
+        return Ok(false);
+    }
+    let Some(tool) = trial.session.surface.tool(&kind.mint).cloned() else { return Ok(false) };
+    for who in [Who::Nobody, Who::Impostor] {
+        let canary = trial.canary(who);
+        let mut fixed = trial.session.profile.fixed(&tool.name);
+        for argument in discovery::required(&tool) {
+            // A's own handle: what is refused must be refused for the credential alone.
+            if let Some(kind) = discovery::supplier(&trial.session.map, &tool.name, &argument) {
+                fixed.insert(argument, discovery::own_handle(trial, Who::A, kind).await?.unwrap_or(Value::Null));
+            }
+        }
+        let wish = Wish { canary: Some(&canary), fixed, optional_text: true };
+        let Ok(arguments) = arguments::synthesise(&tool.input, &wish) else { return Ok(false) };
+        let answer = trial.call("without-identity", who, &discovery::tool_call(&tool, arguments)).await?;
+        if !matches!(answer.disposition, Disposition::Refused(_)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+const ENTRIES_ASKED: usize = 4;
+const WHO_AM_I: [&str; 9] =
+    ["whoami", "who_am_i", "get_me", "me", "current_user", "get_current_user", "my_profile", "get_profile", "identity"];

@@ -1,0 +1,58 @@
+//! Entry points that use a handle up (`close_basket`, `checkout`): the same experiment with a fresh handle for each use, and
+//! the owner's own use afterwards as the witness.
+
+use super::{Exchange, Experiment, Handles, Seen, Witness, mint, use_handle};
+use crate::{
+    discovery::{Entry, emitted},
+    disposition::Disposition,
+    forge,
+    identity::Who,
+    trial::Trial,
+    verdict::{ControlPlan, Halt, Observation, Reason, Row},
+};
+
+/// Tests one entry point, minting for each use.
+pub(super) async fn of_entry(
+    trial: &mut Trial<'_, '_>,
+    experiment: &Experiment<'_>,
+    entry: &Entry,
+    observations: &mut Vec<Observation>,
+) -> Result<Row, Halt> {
+    let kind = experiment.kind;
+    let mut plan = ControlPlan::default();
+    let failed = |who: &str, said: String| {
+        Halt::errored(Reason::ControlFailed, format!("{who} could not use a fresh handle: {said}"))
+    };
+
+    let untouched = mint(trial, Who::A, kind).await??;
+    let (owner, _) = use_handle(trial, "owner-use", Who::A, entry, &untouched.handle).await?;
+    plan.accepts(&owner, |said| failed("A", said))?;
+    let b = mint(trial, Who::B, kind).await??;
+    let (own, _) = use_handle(trial, "stranger-own-use", Who::B, entry, &b.handle).await?;
+    plan.accepts(&own, |said| failed("B", said))?;
+
+    let a = mint(trial, Who::A, kind).await??;
+    let forged = forge::handle(&a.handle, &b.handle, &[a.handle.clone(), b.handle.clone(), untouched.handle.clone()]);
+    trial.shorten(&forged);
+    let (unissued, _) = use_handle(trial, "forged-handle", Who::B, entry, &forged).await?;
+    plan.presents_unissued(&unissued, &[emitted::text_of(&forged)])?;
+    let controls = plan.hold()?;
+
+    let (subject, _) = use_handle(trial, "subject", Who::B, entry, &a.handle).await?;
+    let (after, _) = use_handle(trial, "owner-again", Who::A, entry, &a.handle).await?;
+    if let Some(halt) = after.unclear() {
+        return Err(halt);
+    }
+    let witness = Witness { owner: &a, names: experiment.names.as_ref(), innocent: [&own, &unissued] };
+    let seen = match (witness.look(&subject)?, &after.disposition) {
+        (Seen::Accepted, Disposition::Refused(_)) => {
+            Seen::Marked("its effect: A's own first use of the handle is refused after B's".to_owned())
+        }
+        (Seen::Refused, Disposition::Accepted) => Seen::Refused,
+        (Seen::Refused, _) => return Err(failed("A", after.said())),
+        (seen, _) => seen,
+    };
+    let handles = Handles { a, b, forged };
+    let exchange = Exchange { entry, handles: &handles, controls: &controls, unissued: &unissued, subject: &subject };
+    Ok(exchange.row(trial, seen, observations))
+}

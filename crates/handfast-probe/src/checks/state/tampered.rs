@@ -1,0 +1,290 @@
+//! `state-tampered`: is an echoed `requestState` still the one that the server issued? The page beside this file says how it
+//! is tested; this file is that text, step by step.
+
+mod flow;
+mod origins;
+mod subjects;
+
+use flow::{Flow, Outcome, Played};
+use subjects::{Attempt, Tried};
+
+use crate::{
+    answers::Form,
+    check::{Check, Level, Running},
+    disposition::Disposition,
+    forge,
+    identity::Who,
+    trial::Trial,
+    verdict::{ControlPlan, Controls, Halt, Judgement, Negative, Observation, Reason, Row, Severity},
+};
+
+/// The check.
+pub static CHECK: Check = Check {
+    id: "state-tampered",
+    title: "requestState is not integrity-protected",
+    claim: "A requestState that was altered after the server issued it is accepted on the retry.",
+    spec: "If `requestState` influences authorization, resource access, or business logic, servers MUST protect its integrity (e.g. HMAC or AEAD) and MUST reject state that fails verification.",
+    spec_url: "https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr",
+    help: include_str!("tampered.md"),
+    level: Level::Must,
+    severity: Severity::High,
+    cwe: &[353, 347, 649, 642, 565],
+    run,
+};
+
+fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
+    Box::pin(async move {
+        let mut judgement = judge(trial).await.unwrap_or_else(Judgement::halted);
+        if judgement.cwe.is_empty() {
+            judgement.cwe = CHECK.cwe.to_vec();
+        }
+        judgement.steps = std::mem::take(&mut trial.steps);
+        judgement
+    })
+}
+
+async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
+    let origins = origins::find(trial).await?;
+    let (mut rows, mut observations, mut cwe) = (Vec::new(), Vec::new(), None);
+    for origin in origins {
+        let mut flow = Flow::new(origin);
+        match of_flow(trial, &mut flow, &mut observations).await {
+            Ok(found) => {
+                for (row, weakness) in found {
+                    cwe = cwe.or(weakness);
+                    rows.push(row);
+                }
+            }
+            Err(halt) => {
+                let over = matches!(halt.reason, Reason::TimedOut | Reason::Unreachable | Reason::CallLimit);
+                rows.push(Row::halted(&flow.origin.entry, halt));
+                if over {
+                    break;
+                }
+            }
+        }
+    }
+    let mut judgement = Judgement::over(rows, observations);
+    judgement.cwe = cwe.map(|primary| [primary, 642, 565].to_vec()).unwrap_or_default();
+    Ok(judgement)
+}
+
+/// Every round of one flow that carries a state, each with controls of its own.
+async fn of_flow(
+    trial: &mut Trial<'_, '_>,
+    flow: &mut Flow,
+    observations: &mut Vec<Observation>,
+) -> Result<Vec<(Row, Option<u32>)>, Halt> {
+    let baseline = baseline(trial, flow, observations).await?;
+    let mut rows = Vec::new();
+    for round in 0..baseline.rounds.len().min(MOST_ROUNDS) {
+        if baseline.rounds[round].state.is_none() {
+            continue;
+        }
+        flow.round = round;
+        let entry = flow.entry();
+        match of_round(trial, flow, &baseline, observations).await {
+            Ok(found) => rows.push(found),
+            Err(halt) if matches!(halt.reason, Reason::TimedOut | Reason::Unreachable | Reason::CallLimit) => {
+                rows.push((Row::halted(&entry, halt), None));
+                break;
+            }
+            Err(halt) => rows.push((Row::halted(&entry, halt), None)),
+        }
+    }
+    if rows.is_empty() {
+        return Err(Halt::skipped(Reason::NothingReturnedInputRequired, "no round carried a requestState"));
+    }
+    Ok(rows)
+}
+
+/// The honest flow: right answers, every state untouched. A server that wants bare values gets them on a second try.
+async fn baseline(
+    trial: &mut Trial<'_, '_>,
+    flow: &mut Flow,
+    observations: &mut Vec<Observation>,
+) -> Result<Played, Halt> {
+    let first = flow.play(trial, Who::A, "untouched-retry", None).await?;
+    if first.answer.disposition == Disposition::Accepted {
+        return Ok(first);
+    }
+    if let Some(halt) = first.answer.unclear() {
+        return Err(halt);
+    }
+    let said = first.answer.said();
+    trial.session.form = Form::Bare;
+    let second = flow.play(trial, Who::A, "untouched-retry", None).await;
+    if let Ok(second) = second {
+        if second.answer.disposition == Disposition::Accepted {
+            let text = format!(
+                "{}: takes bare values as answers, not the ElicitResult of the specification",
+                flow.origin.entry
+            );
+            observations.push(Observation { id: "answers-bare", text });
+            return Ok(second);
+        }
+    }
+    trial.session.form = Form::Specified;
+    Err(Halt::skipped(Reason::UntouchedRetryDidNotSucceed, format!("the honest retry was not accepted: {said}")))
+}
+
+async fn of_round(
+    trial: &mut Trial<'_, '_>,
+    flow: &mut Flow,
+    baseline: &Played,
+    observations: &mut Vec<Observation>,
+) -> Result<(Row, Option<u32>), Halt> {
+    let entry = flow.entry();
+    let mut plan = ControlPlan::default();
+    plan.accepts(&baseline.answer, |said| Halt::skipped(Reason::UntouchedRetryDidNotSucceed, said))?;
+    let random = flow.play(trial, Who::A, "random-state", Some(&mut |state| Some(forge::state(state)))).await?;
+    match random.outcome(flow, baseline) {
+        // To be asked the next question is to be accepted, even if the flow never ends.
+        Outcome::Accepted => plan.presents_unissued(&baseline.answer, &[])?,
+        _ => plan.presents_unissued(&random.answer, &[random.presented.clone()])?,
+    }
+    let controls = plan.hold()?;
+    if *controls.negative() == Negative::Honoured {
+        let text = format!("{entry}: a random state of the same shape was accepted: the state is not consulted");
+        observations.push(Observation { id: Reason::RandomStateAccepted.slug(), text: text.clone() });
+        return Ok((Row::refuted(&controls, &entry, Reason::StateWitnessUnusable, text), None));
+    }
+
+    let issued = baseline.rounds[flow.round].state.clone().unwrap_or_default();
+    let mut tally = Tally::default();
+    for attempt in subjects::attempts(trial, flow, &issued).await? {
+        let tried = subjects::attempt(trial, flow, baseline, &attempt).await?;
+        if let Some(confirmed) = tally.count(tried) {
+            return confirm(trial, flow, baseline, &controls, &attempt, confirmed).await;
+        }
+    }
+    let mut row = tally.conclude(&controls, &entry, observations);
+    row.facts.insert("envelope".into(), subjects::envelope_of(&issued).into());
+    row.facts.insert("attempts".into(), tally.attempts.into());
+    if row.verdict == crate::verdict::Verdict::Refuted {
+        // The honest flow once more: the refusals may have been an outage or a limit.
+        let after = flow.play(trial, Who::A, "untouched-again", None).await?;
+        if after.answer.disposition != Disposition::Accepted {
+            return Err(after.answer.unclear().unwrap_or_else(|| {
+                Halt::errored(
+                    Reason::ControlFailed,
+                    format!("the honest retry no longer works: {}", after.answer.said()),
+                )
+            }));
+        }
+    }
+    Ok((row, None))
+}
+
+/// An accepted alteration is tried once more, and so is the random state: a finding must not be a fluke.
+async fn confirm(
+    trial: &mut Trial<'_, '_>,
+    flow: &mut Flow,
+    baseline: &Played,
+    controls: &Controls,
+    attempt: &Attempt,
+    first: Played,
+) -> Result<(Row, Option<u32>), Halt> {
+    let again = subjects::attempt(trial, flow, baseline, attempt).await?;
+    let random = flow.play(trial, Who::A, "random-state-again", Some(&mut |state| Some(forge::state(state)))).await?;
+    let repeated = matches!(again, Tried::Accepted(_));
+    let still_refused = matches!(random.outcome(flow, baseline), Outcome::Refused(_) | Outcome::AskedAgain);
+    if !repeated || !still_refused {
+        let what = if repeated {
+            "a random state was refused first and then not"
+        } else {
+            "the same alteration was accepted first and then not"
+        };
+        return Err(Halt::errored(Reason::Unstable, what));
+    }
+    let observed = attempt.observed_in(&first.answer, &baseline.answer);
+    let detail = format!(
+        "{} was accepted, while the untouched state is accepted and a random one is not{}",
+        trial.clean(&attempt.told),
+        if observed { "; the changed value came back in the server's answer" } else { "" }
+    );
+    let (reason, severity) = match attempt.smallest {
+        true => (Reason::StateNotAuthenticated, Severity::Medium),
+        false if attempt.mutation.is_none() => (Reason::StateNotAuthenticated, Severity::High),
+        false => (Reason::AlteredStateAccepted, Severity::High),
+    };
+    let mut row = Row::confirmed(controls, &flow.entry(), reason, severity, detail);
+    row.facts = attempt.facts(trial, &first, observed);
+    Ok((row, Some(attempt.cwe)))
+}
+
+/// What the alterations that were not accepted came to.
+#[derive(Debug, Default)]
+struct Tally {
+    attempts: usize,
+    refused: usize,
+    crashed: Vec<String>,
+    asked_again: usize,
+    unclear: Vec<String>,
+    last_refusal: String,
+}
+
+impl Tally {
+    /// Counts one attempt; hands it back if it was accepted.
+    fn count(&mut self, tried: Tried) -> Option<Played> {
+        self.attempts += 1;
+        match tried {
+            Tried::Accepted(played) => return Some(played),
+            Tried::Refused(text) => {
+                self.refused += 1;
+                self.last_refusal = text;
+            }
+            Tried::Crashed(text) => self.crashed.push(text),
+            Tried::AskedAgain => self.asked_again += 1,
+            Tried::Unclear(text) => self.unclear.push(text),
+            Tried::Impossible => self.attempts -= 1,
+        }
+        None
+    }
+
+    fn conclude(&self, controls: &Controls, entry: &str, observations: &mut Vec<Observation>) -> Row {
+        let mut observe = |reason: Reason, text: String| {
+            observations.push(Observation { id: reason.slug(), text: format!("{entry}: {text}") });
+        };
+        if let Some(text) = self.crashed.first() {
+            let text = format!(
+                "{} of {} altered states made the server fall over, which shows nothing about integrity: {text}",
+                self.crashed.len(),
+                self.attempts
+            );
+            observe(Reason::RefusedByCrash, text);
+        }
+        if self.asked_again > 0 {
+            let text = format!(
+                "{} of {} altered states were ignored and asked for again; the specification says reject",
+                self.asked_again, self.attempts
+            );
+            observe(Reason::BadStateIgnored, text);
+        }
+        if let Some(text) = self.unclear.first() {
+            return Row::halted(
+                entry,
+                Halt::errored(Reason::Unclear, format!("an altered state was answered unclearly: {text}")),
+            );
+        }
+        match (self.refused, self.asked_again) {
+            (0, 0) => {
+                let text = "no altered state was refused by a decision: every one made the server fall over, or none could be made";
+                Row::halted(entry, Halt::errored(Reason::Unclear, text))
+            }
+            (0, _) => {
+                let text = format!(
+                    "{} altered states were neither accepted nor refused: the server asked again",
+                    self.asked_again
+                );
+                Row::refuted(controls, entry, Reason::BadStateIgnored, text)
+            }
+            _ => {
+                let text = format!("{} altered states were refused: {}", self.refused, self.last_refusal);
+                Row::refuted(controls, entry, Reason::StateIntegrityHeld, text)
+            }
+        }
+    }
+}
+
+const MOST_ROUNDS: usize = 4;

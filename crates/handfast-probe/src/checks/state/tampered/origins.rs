@@ -1,0 +1,165 @@
+//! Where flows begin: tools, prompts and resources that answer `input_required` with a `requestState`.
+
+use std::collections::BTreeMap;
+
+use handfast_wire::{message::Object, result::InputRequired};
+
+use crate::{
+    arguments::{self, Wish},
+    discovery::{self, Entry, emitted, names},
+    disposition::Disposition,
+    identity::Who,
+    surface::Tool,
+    target::Call,
+    trial::Trial,
+    verdict::{Halt, Reason},
+};
+
+/// A call that makes the server ask.
+#[derive(Debug, Clone)]
+pub(super) struct Origin {
+    pub(super) entry: String,
+    what: What,
+}
+
+#[derive(Debug, Clone)]
+enum What {
+    Tool(String),
+    Prompt(String),
+    Resource(String),
+}
+
+impl Origin {
+    fn new(method: &str, name: &str, what: What) -> Self {
+        Self { entry: format!("{method} {name}"), what }
+    }
+
+    /// A first-round call as somebody, with handles of their own; `None` where no call can be made.
+    pub(super) async fn call(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<Option<Call>, Halt> {
+        let canary = trial.canary(who);
+        match &self.what {
+            What::Tool(name) => {
+                let Some(tool) = trial.session.surface.tool(name).cloned() else { return Ok(None) };
+                let fixed = discovery::supply(trial, who, &tool, &BTreeMap::new()).await?;
+                let wish = Wish { canary: Some(&canary), fixed, optional_text: false };
+                Ok(arguments::synthesise(&tool.input, &wish)
+                    .ok()
+                    .map(|arguments| discovery::tool_call(&tool, arguments)))
+            }
+            What::Prompt(name) => {
+                let listed = trial.session.surface.prompts.iter().find(|prompt| prompt.name == *name).cloned();
+                let mut arguments = Object::new();
+                for (argument, required) in listed.map(|prompt| prompt.arguments).unwrap_or_default() {
+                    let entry = Entry::Prompt { prompt: name.clone(), argument: argument.clone() };
+                    match owned(trial, who, &entry).await? {
+                        Some(handle) => drop(arguments.insert(argument, handle.into())),
+                        None if required => drop(arguments.insert(argument, canary.long.clone().into())),
+                        None => {}
+                    }
+                }
+                Ok(Some(discovery::prompt_call(name, arguments)))
+            }
+            What::Resource(uri) => {
+                let Some(template) = trial.session.surface.templates.iter().find(|listed| listed.uri == *uri).cloned()
+                else {
+                    return Ok(None);
+                };
+                let mut values = BTreeMap::new();
+                for variable in &template.variables {
+                    let entry = Entry::Resource { template: uri.clone(), variable: variable.clone() };
+                    let value = owned(trial, who, &entry).await?.unwrap_or_else(|| canary.short.clone());
+                    values.insert(variable.clone(), value);
+                }
+                Ok(template.expand(|name| values.get(name).cloned()).map(|uri| discovery::resource_call(&uri)))
+            }
+        }
+    }
+}
+
+/// A handle of this caller's own for an entry point, as text, where the map has one.
+async fn owned(trial: &mut Trial<'_, '_>, who: Who, entry: &Entry) -> Result<Option<String>, Halt> {
+    match trial.session.map.kinds.iter().position(|kind| kind.entries.contains(entry)) {
+        Some(kind) => Ok(discovery::own_handle(trial, who, kind).await?.map(|handle| emitted::text_of(&handle))),
+        None => Ok(None),
+    }
+}
+
+/// Calls what may be called, the likeliest first, and returns what asked with a state.
+///
+/// # Errors
+/// [`Reason::NothingReturnedInputRequired`] where nothing did.
+pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<Vec<Origin>, Halt> {
+    let surface = &trial.session.surface;
+    let mut tools: Vec<&Tool> = surface.tools.iter().filter(|tool| trial.session.may_call(tool)).collect();
+    tools.sort_by_key(|tool| std::cmp::Reverse(likelihood(tool)));
+    let tools: Vec<Origin> =
+        tools.into_iter().map(|tool| Origin::new("tools/call", &tool.name, What::Tool(tool.name.clone()))).collect();
+    let prompt = |name: &String| Origin::new("prompts/get", name, What::Prompt(name.clone()));
+    let prompts: Vec<Origin> = surface.prompts.iter().map(|listed| prompt(&listed.name)).collect();
+    let resource = |uri: &String| Origin::new("resources/read", uri, What::Resource(uri.clone()));
+    let resources: Vec<Origin> = surface.templates.iter().map(|listed| resource(&listed.uri)).collect();
+
+    let left_out = trial.session.map.left_out.len();
+    let mut found = Vec::new();
+    let mut calls = 0;
+    for (candidates, most_called, most_found) in [(tools, 60, 4), (prompts, 12, 2), (resources, 12, 2)] {
+        let mut asked = 0;
+        for origin in candidates.into_iter().take(most_called) {
+            if asked >= most_found {
+                break;
+            }
+            let Some(call) = origin.call(trial, Who::A).await? else { continue };
+            calls += 1;
+            let answer = trial.call("find", Who::A, &call).await?;
+            if let Some(halt) = answer.lost() {
+                return Err(halt);
+            }
+            if let Disposition::Asked(InputRequired { state, requests }) = answer.disposition {
+                // Only questions, no state: there is nothing to alter in this round, but there may be in the next.
+                if state.is_some() || !requests.is_empty() {
+                    asked += 1;
+                    found.push(origin);
+                }
+            }
+        }
+    }
+    if found.is_empty() {
+        let left = if left_out > 0 {
+            format!("; {left_out} tools were left out as destructive (--include-destructive calls them)")
+        } else {
+            String::new()
+        };
+        let detail =
+            format!("{calls} calls were made, and none was answered with input_required and a requestState{left}");
+        return Err(Halt::skipped(Reason::NothingReturnedInputRequired, detail));
+    }
+    Ok(found)
+}
+
+/// How likely a tool asks before it acts.
+fn likelihood(tool: &Tool) -> usize {
+    let words: Vec<String> = names::words(&tool.name).into_iter().chain(names::words(&tool.description)).collect();
+    let asks = words.iter().filter(|word| ASKING.contains(&word.as_str())).count();
+    asks + usize::from(!tool.read_only)
+}
+
+const ASKING: [&str; 18] = [
+    "confirm",
+    "confirmation",
+    "confirms",
+    "approve",
+    "approval",
+    "approves",
+    "ask",
+    "asks",
+    "elicit",
+    "elicits",
+    "input",
+    "consent",
+    "archive",
+    "checkout",
+    "deploy",
+    "publish",
+    "submit",
+    "order",
+];

@@ -1,0 +1,273 @@
+//! The join: which argument, template variable or prompt argument takes a value that a tool handed out, and on what
+//! evidence.
+
+use serde_json::{Value, json};
+
+use super::{
+    Entry,
+    emitted::{Emitted, Spot},
+    names,
+};
+use crate::surface::{Surface, Tool};
+
+/// A place that takes a value, with the strength of the evidence for it: the smaller, the stronger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Taker {
+    pub(super) entry: Entry,
+    pub(super) rank: u8,
+}
+
+/// Everything that takes this value.
+pub(super) fn takers(surface: &Surface, minter: &Tool, emitted: &Emitted) -> Vec<Taker> {
+    let mut found = Vec::new();
+    for tool in &surface.tools {
+        for (argument, schema) in tool.input.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            if !takes(schema, &emitted.value) {
+                continue;
+            }
+            let rank = rank(minter, emitted, argument, &tool.name);
+            let itself = tool.name == minter.name;
+            if let Some(rank) = rank.filter(|&rank| !itself || rank == BY_NAME) {
+                let entry = Entry::Tool { tool: tool.name.clone(), argument: argument.clone() };
+                found.push(Taker { entry, rank });
+            }
+        }
+    }
+    for template in &surface.templates {
+        for variable in &template.variables {
+            let prefix = template.uri.split('{').next().unwrap_or_default();
+            let by_uri = matches!(&emitted.spot, Spot::Uri(own) if own == prefix);
+            let rank = rank(minter, emitted, variable, &template.uri).or(by_uri.then_some(BY_URI));
+            if let Some(rank) = rank {
+                let entry = Entry::Resource { template: template.uri.clone(), variable: variable.clone() };
+                found.push(Taker { entry, rank });
+            }
+        }
+    }
+    for prompt in &surface.prompts {
+        for (argument, _) in &prompt.arguments {
+            if let Some(rank) = rank(minter, emitted, argument, &prompt.name) {
+                let entry = Entry::Prompt { prompt: prompt.name.clone(), argument: argument.clone() };
+                found.push(Taker { entry, rank });
+            }
+        }
+    }
+    found
+}
+
+/// How strongly names say that an argument takes a value; `None` where they do not.
+fn rank(minter: &Tool, emitted: &Emitted, argument: &str, owner: &str) -> Option<u8> {
+    let key = emitted.name();
+    let (key_noun, argument_noun) = (names::noun(&key), names::noun(argument));
+    let a_handle = names::names_a_handle(argument) || names::names_a_handle(&key);
+    let in_prose = matches!(emitted.spot, Spot::Text { .. });
+    if in_prose {
+        return by_prose(minter, emitted, argument, &argument_noun, owner);
+    }
+    if !a_handle && !opaque(&emitted.value) {
+        return None;
+    }
+    if names::words(&key) == names::words(argument) && !argument_noun.is_empty() {
+        return Some(BY_NAME);
+    }
+    let same = |one: &[String], two: &[String]| match (one.last(), two.last()) {
+        (Some(one), Some(two)) => names::same_noun(one, two),
+        _ => false,
+    };
+    if same(&key_noun, &argument_noun) && a_handle {
+        return Some(BY_MEANING);
+    }
+    match (key_noun.is_empty(), argument_noun.is_empty()) {
+        // `id` of `create_basket`, or of the member `basket`, for `basket_id`.
+        (true, false) => named_by_surroundings(minter, emitted, &argument_noun).then_some(BY_MEANING),
+        // `basket_id` for the `id` of `get_basket`.
+        (false, true) => names::mentions(owner, &key_noun).then_some(BY_MEANING),
+        // `id` of `create_basket` for the `id` of `get_basket`.
+        (true, true) => {
+            let nouns: Vec<String> = names::words(&minter.name).into_iter().skip(1).collect();
+            nouns.iter().any(|noun| names::mentions(owner, std::slice::from_ref(noun))).then_some(BY_MEANING)
+        }
+        (false, false) => None,
+    }
+}
+
+fn by_prose(minter: &Tool, emitted: &Emitted, argument: &str, argument_noun: &[String], owner: &str) -> Option<u8> {
+    let Spot::Text { label, .. } = &emitted.spot else { return None };
+    if !names::names_a_handle(argument) && !opaque(&emitted.value) {
+        return None;
+    }
+    let noun = match argument_noun.last() {
+        Some(noun) => noun.clone(),
+        // A bare `id`: the noun of its tool must be that of the minter.
+        None => names::words(&minter.name)
+            .into_iter()
+            .skip(1)
+            .find(|noun| names::mentions(owner, std::slice::from_ref(noun)))?,
+    };
+    let labelled = label.iter().any(|word| names::same_noun(word, &noun));
+    let prefix: String =
+        super::emitted::text_of(&emitted.value).chars().take_while(char::is_ascii_alphabetic).collect();
+    let abbreviated = prefix.len() >= 2 && names::abbreviates(&prefix.to_ascii_lowercase(), &noun);
+    let announced =
+        label.last().is_some_and(|word| names::names_a_handle(word)) && names::mentions(&minter.name, &[noun]);
+    (labelled || abbreviated || announced).then_some(BY_TEXT)
+}
+
+fn named_by_surroundings(minter: &Tool, emitted: &Emitted, noun: &[String]) -> bool {
+    let above = match &emitted.spot {
+        Spot::Structured(at) | Spot::TextJson { pointer: at, .. } => {
+            at.rsplit_once('/').map(|(above, _)| above.replace('/', "_"))
+        }
+        _ => None,
+    };
+    names::mentions(&minter.name, noun) || above.is_some_and(|above| names::mentions(&above, noun))
+}
+
+/// Whether a value looks as if nobody chose it: no plain word, no small number.
+fn opaque(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.len() >= 6 && text.bytes().any(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether a schema could take a value: of its type, and not one of a fixed list.
+fn takes(schema: &Value, value: &Value) -> bool {
+    if schema.get("enum").is_some() || schema.get("const").is_some() {
+        return false;
+    }
+    fit(schema, value).is_some()
+}
+
+/// The value in the type that a schema asks for: `17` as `"17"`, `"17"` as `17`.
+pub fn fit(schema: &Value, value: &Value) -> Option<Value> {
+    let kinds: Vec<&str> = match schema.get("type") {
+        Some(Value::String(kind)) => vec![kind],
+        Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),
+        // `anyOf: [string, null]`, or nothing said: as it is.
+        _ => {
+            let branches = schema.get("anyOf").or_else(|| schema.get("oneOf")).and_then(Value::as_array);
+            return match branches {
+                Some(branches) => branches.iter().find_map(|branch| fit(branch, value)),
+                None => Some(value.clone()),
+            };
+        }
+    };
+    match value {
+        Value::String(_) if kinds.contains(&"string") => Some(value.clone()),
+        Value::Number(_) if kinds.contains(&"integer") || kinds.contains(&"number") => Some(value.clone()),
+        Value::Number(number) if kinds.contains(&"string") => Some(json!(number.to_string())),
+        Value::String(text) if kinds.contains(&"integer") => text.parse::<u64>().ok().map(Value::from),
+        _ => None,
+    }
+}
+
+/// Strongest after the operator's own word: the same name on both sides.
+pub(super) const BY_NAME: u8 = 2;
+const BY_MEANING: u8 = 3;
+const BY_TEXT: u8 = 4;
+const BY_URI: u8 = 5;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discovery::emitted::emitted;
+
+    fn tool(name: &str, arguments: Value) -> Tool {
+        Tool {
+            name: name.to_owned(),
+            description: String::new(),
+            input: json!({"type": "object", "properties": arguments}),
+            output: Value::Null,
+            read_only: false,
+            destructive: None,
+        }
+    }
+
+    /// Who takes what, for a result of `create_basket`.
+    fn joined(result: Value, consumer: &str, argument: &str, schema: Value) -> Vec<(String, u8)> {
+        let minter = tool("create_basket", json!({"label": {"type": "string"}}));
+        let consumer = tool(consumer, json!({argument: schema}));
+        let surface = Surface { tools: vec![minter.clone(), consumer], ..Surface::default() };
+        let found = emitted(&result, &["my label".to_owned()]);
+        let mut joined: Vec<_> = found
+            .iter()
+            .flat_map(|value| {
+                takers(&surface, &minter, value)
+                    .into_iter()
+                    .map(|taker| (super::super::emitted::text_of(&value.value), taker.rank))
+            })
+            .collect();
+        joined.sort_by_key(|(_, rank)| *rank);
+        joined
+    }
+
+    #[test]
+    fn names_join_what_means_the_same() {
+        let string = || json!({"type": "string"});
+        for (result, consumer, argument, schema, value, rank) in [
+            (json!({"structuredContent": {"basket_id": "b-1a2b3c"}}), "add_item", "basket_id", string(), "b-1a2b3c", 2),
+            (json!({"structuredContent": {"basketId": "b-1a2b3c"}}), "add_item", "basket_id", string(), "b-1a2b3c", 2),
+            (json!({"structuredContent": {"id": "b-1a2b3c"}}), "add_item", "basket_id", string(), "b-1a2b3c", 3),
+            (
+                json!({"structuredContent": {"basket": {"id": 17}}}),
+                "add_item",
+                "basket_id",
+                json!({"type": "integer"}),
+                "17",
+                3,
+            ),
+            (json!({"structuredContent": {"basket_id": 17}}), "add_item", "basketId", string(), "17", 2),
+            (json!({"structuredContent": {"basket_ref": "x9y8z7"}}), "add_item", "basket_id", string(), "x9y8z7", 3),
+            (json!({"structuredContent": {"basket_id": "x9y8z7"}}), "get_basket", "id", string(), "x9y8z7", 3),
+            (json!({"structuredContent": {"id": "x9y8z7"}}), "get_basket", "id", string(), "x9y8z7", 3),
+            (
+                json!({"content": [{"type": "text", "text": "{\"id\": \"x9y8z7\"}"}]}),
+                "get_basket",
+                "basket_id",
+                string(),
+                "x9y8z7",
+                3,
+            ),
+            (
+                json!({"content": [{"type": "text", "text": "Created basket bsk_a1b2c3."}]}),
+                "add_item",
+                "basket_id",
+                string(),
+                "bsk_a1b2c3",
+                4,
+            ),
+            (
+                json!({"content": [{"type": "text", "text": "Done.\n- **Basket ID:** `9f8e7d6c`"}]}),
+                "add_item",
+                "basket_id",
+                string(),
+                "9f8e7d6c",
+                4,
+            ),
+            (
+                json!({"content": [{"type": "text", "text": "Basket 17 is open"}]}),
+                "add_item",
+                "basket_id",
+                json!({"type": "integer"}),
+                "17",
+                4,
+            ),
+        ] {
+            let found = joined(result.clone(), consumer, argument, schema);
+            assert_eq!(found.first(), Some(&(value.to_owned(), rank)), "{result}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_handle_is_not_joined() {
+        for result in [
+            json!({"structuredContent": {"label": "my label", "created_at": "2026-11-29T10:00:00Z", "request_id": "r-123456"}}),
+            json!({"structuredContent": {"url": "https://example.com/basket/1", "count": 3}}),
+            json!({"content": [{"type": "text", "text": "ok"}]}),
+            json!({"structuredContent": {"order_id": "o-1a2b3c"}}),
+        ] {
+            let found = joined(result.clone(), "add_item", "basket_id", json!({"type": "string"}));
+            assert_eq!(found, [], "{result}");
+        }
+        let fixed = json!({"type": "string", "enum": ["a", "b"]});
+        assert_eq!(joined(json!({"structuredContent": {"basket_id": "b-1a2b3c"}}), "add_item", "basket_id", fixed), []);
+    }
+}

@@ -1,0 +1,227 @@
+//! Values that nobody issued: same shape, other content. Handles and states of the same alphabet and length, and single
+//! characters flipped within their class, so that what is refused is refused for its content and not for its form.
+
+use serde_json::{Number, Value};
+
+use crate::random;
+
+/// A handle that was never minted, shaped like the given ones: common prefix, separators, length and alphabet stay.
+/// `taken` are handles that exist; the result is none of them.
+pub fn handle(like: &Value, other: &Value, taken: &[Value]) -> Value {
+    loop {
+        let forged = match like {
+            Value::Number(_) => Value::Number(Number::from(far_number())),
+            Value::String(text) => Value::String(handle_text(text, other.as_str().unwrap_or(text))),
+            other => other.clone(),
+        };
+        if forged != *like && !taken.contains(&forged) {
+            return forged;
+        }
+    }
+}
+
+/// A number that a counter will not have reached, within 31 bits.
+fn far_number() -> u64 {
+    100_000_000 + random::below(1_900_000_000) as u64
+}
+
+fn handle_text(text: &str, other: &str) -> String {
+    let kept = constant_prefix(text, other);
+    let tail = &text[kept..];
+    if tail.chars().filter(char::is_ascii_alphanumeric).count() < SMALLEST_SPACE {
+        // `presentation_1`: any other short number may be somebody's. A long one is nobody's.
+        return format!("{}{}", &text[..kept], far_number());
+    }
+    let mut forged = text[..kept].to_owned();
+    let uuid = is_uuid(tail);
+    let hex = is_hex(tail);
+    for (at, character) in tail.char_indices() {
+        // "UUID version bits kept": the version digit and the variant digit say what kind of UUID it is.
+        forged.push(if uuid && (at == 14 || at == 19) { character } else { same_class(character, hex) });
+    }
+    forged
+}
+
+/// Bytes of the prefix that two handles share up to a separator, where it is made of letters: `ws-`, `urn:basket:`.
+fn constant_prefix(text: &str, other: &str) -> usize {
+    let common = text.bytes().zip(other.bytes()).take_while(|(one, two)| one == two).count();
+    let limit = if text == other { text.len() } else { common };
+    let separators = text.bytes().enumerate().take(limit).filter(|(_, byte)| b"-_:./~#".contains(byte));
+    let lettered = |end: usize| text[..end].bytes().all(|byte| !byte.is_ascii_digit());
+    separators.map(|(at, _)| at + 1).filter(|&end| text.is_char_boundary(end) && lettered(end)).last().unwrap_or(0)
+}
+
+/// Text of the same shape with every letter and digit drawn anew, for credentials that nobody issued.
+pub fn scrambled(text: &str) -> String {
+    text.chars().map(|character| same_class(character, false)).collect()
+}
+
+/// A state that nobody issued: separators, padding and a short leading tag (`v1.`) stay, the rest is drawn anew.
+pub fn state(like: &str) -> String {
+    if like.trim_start().starts_with(['{', '[']) {
+        return scrambled(like);
+    }
+    let hex = like.split('.').all(is_hex);
+    let tag = like.find('.').filter(|&at| at <= LONGEST_TAG).map_or(0, |at| at + 1);
+    let draw = |character: char| match character {
+        c if !c.is_ascii_alphanumeric() => c,
+        c if hex => same_class(c, true),
+        _ => char::from(BASE62[random::below(BASE62.len())]),
+    };
+    loop {
+        let drawn: String = like[tag..].chars().map(draw).collect();
+        if drawn != like[tag..] || !like[tag..].chars().any(|c| c.is_ascii_alphanumeric()) {
+            return format!("{}{drawn}", &like[..tag]);
+        }
+    }
+}
+
+/// The state with the character at this byte offset changed to its neighbour in the same class: `a` to `b`, `4` to `5`.
+/// `None` where that character is no letter or digit, or holds unused bits of a base64 text.
+pub fn flipped(state: &str, offset: usize) -> Option<String> {
+    let character = *state.as_bytes().get(offset)?;
+    if !character.is_ascii_alphanumeric() || ends_a_segment(state, offset) {
+        return None;
+    }
+    let hex = is_hex(segment_around(state, offset));
+    // The lowest bit of the digit's value: in an encoded stream cipher that is the lowest bit of a character.
+    let neighbour = match character {
+        b'0'..=b'9' => b'0' + ((character - b'0') ^ 1),
+        b'a'..=b'f' if hex => b'a' + ((character - b'a') ^ 1),
+        b'a'..=b'z' => b'a' + ((character - b'a') ^ 1),
+        _ => b'A' + ((character - b'A') ^ 1),
+    };
+    let mut bytes = state.as_bytes().to_vec();
+    bytes[offset] = neighbour;
+    String::from_utf8(bytes).ok()
+}
+
+/// Offsets worth flipping: spread over the longest segment, where the content is, at least at 30, 50, 70, 88 and 96 %.
+pub fn flip_offsets(state: &str) -> Vec<usize> {
+    let longest = segments(state).max_by_key(|range| range.len()).unwrap_or(0..state.len());
+    let mut offsets = Vec::new();
+    for percent in [30, 50, 70, 88, 96, 12, 40, 60, 80, 20] {
+        let wanted = longest.start + longest.len() * percent / 100;
+        // The odd half of a byte in hexadecimal holds its low bits; and not every character can be flipped.
+        let near = (wanted | 1..longest.end).chain(longest.start..wanted).find(|&at| flipped(state, at).is_some());
+        if let Some(offset) = near.filter(|offset| !offsets.contains(offset)) {
+            offsets.push(offset);
+        }
+    }
+    offsets
+}
+
+fn segments(state: &str) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
+    let mut start = 0;
+    state.split(SEPARATORS).map(move |segment| {
+        let range = start..start + segment.len();
+        start = range.end + 1;
+        range
+    })
+}
+
+fn segment_around(state: &str, offset: usize) -> &str {
+    segments(state).find(|range| range.contains(&offset)).map_or(state, |range| &state[range])
+}
+
+/// Whether this is the last character of a segment: in unpadded base64 it may hold bits that nobody reads.
+fn ends_a_segment(state: &str, offset: usize) -> bool {
+    state[offset..].chars().nth(1).is_none_or(|next| SEPARATORS.contains(&next) || next == '=')
+}
+
+fn same_class(character: char, hex: bool) -> char {
+    let from = |set: &[u8]| char::from(set[random::below(set.len())]);
+    match character {
+        '0'..='9' if hex => from(b"0123456789"),
+        'a'..='f' if hex => from(b"abcdef"),
+        'A'..='F' if hex => from(b"ABCDEF"),
+        '0'..='9' => from(&BASE62[..10]),
+        'a'..='z' => from(&BASE62[10..36]),
+        'A'..='Z' => from(&BASE62[36..]),
+        other => other,
+    }
+}
+
+/// Whether a text is hexadecimal in one case, dashes apart.
+fn is_hex(text: &str) -> bool {
+    let body = || text.bytes().filter(|byte| *byte != b'-');
+    !text.is_empty()
+        && (body().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+            || body().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte)))
+}
+
+fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+const BASE62: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+const SEPARATORS: [char; 4] = ['.', ':', '|', '~'];
+const SMALLEST_SPACE: usize = 6;
+const LONGEST_TAG: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn forged(like: &str, other: &str) -> String {
+        let value = handle(&Value::from(like), &Value::from(other), &[]);
+        value.as_str().unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn a_forged_handle_keeps_prefix_length_and_alphabet() {
+        let made = forged("ws-0a1b2c3d4e5f", "ws-ffeeddccbbaa");
+        assert!(made.starts_with("ws-") && made.len() == 15 && is_hex(&made[3..]), "{made}");
+        let uuid = forged("123e4567-e89b-42d3-a456-426614174000", "00000000-0000-4000-8000-000000000000");
+        assert!(is_uuid(&uuid) && uuid.as_bytes()[14] == b'4' && uuid.as_bytes()[19] == b'a', "{uuid}");
+    }
+
+    #[test]
+    fn a_short_counter_is_forged_far_away() {
+        let made = forged("presentation_1", "presentation_2");
+        assert!(made.starts_with("presentation_") && made.len() > 20, "{made}");
+        let number = handle(&Value::from(17), &Value::from(18), &[]);
+        assert!(number.as_u64().is_some_and(|number| (100_000_000..2_000_000_000).contains(&number)));
+    }
+
+    #[test]
+    fn a_flip_stays_in_its_class_and_off_unused_bits() {
+        assert_eq!(flipped("ab.c4", 3).as_deref(), Some("ab.d4"));
+        assert_eq!(flipped("a4b", 1).as_deref(), Some("a5b"));
+        assert_eq!(flipped("ab.c4", 1), None, "the last character of a segment may be padding bits");
+        assert_eq!(flipped("ab=", 1), None);
+        assert_eq!(flipped("a-b", 1), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_offset_flips_exactly_one_character(state in "[A-Za-z0-9_.-]{1,200}") {
+            for offset in flip_offsets(&state) {
+                let changed = flipped(&state, offset).expect("an offset that was offered");
+                let differing = state.bytes().zip(changed.bytes()).filter(|(one, two)| one != two).count();
+                prop_assert_eq!((differing, changed.len()), (1, state.len()));
+            }
+        }
+
+        #[test]
+        fn a_random_state_keeps_length_and_separators(like in "[A-Za-z0-9_.=-]{1,200}") {
+            let random = state(&like);
+            prop_assert_eq!(random.len(), like.len());
+            for (one, two) in like.chars().zip(random.chars()) {
+                prop_assert_eq!(one.is_ascii_alphanumeric(), two.is_ascii_alphanumeric());
+            }
+        }
+
+        #[test]
+        fn forging_never_panics_and_never_repeats(like in "\\PC{1,60}", other in "\\PC{1,60}") {
+            let value = handle(&Value::from(like.clone()), &Value::from(other), &[]);
+            prop_assert_ne!(value, Value::from(like));
+        }
+    }
+}

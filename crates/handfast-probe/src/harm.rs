@@ -1,0 +1,118 @@
+//! What is never called by default: a tool that says of itself, or sounds, as if it destroys something or moves money.
+
+use serde_json::Value;
+
+/// Why a tool counts as destructive, if it does. Words are matched whole, so `transform` and `payload` are harmless.
+/// Words that are verbs and nouns alike (`format`, `wire`) count in a description only where a sentence starts with them.
+pub fn destructive(name: &str, description: &str, annotations: &Value) -> Option<String> {
+    if annotations.get("destructiveHint").and_then(Value::as_bool) == Some(true) {
+        return Some("declares destructiveHint".to_owned());
+    }
+    let name = crate::discovery::names::words(name);
+    let description = description.to_ascii_lowercase();
+    let sentences = description.split(['.', '!', ';', '\n']).map(|sentence| {
+        sentence.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>()
+    });
+    let in_name = name.iter().enumerate().find(|(at, word)| {
+        let money = *word == "send" && name.get(at + 1).is_some_and(|next| next == "money");
+        money || is_destructive(word) || is_ambiguous(word)
+    });
+    if let Some((_, word)) = in_name {
+        return Some(format!("the word `{word}` in its name"));
+    }
+    sentences.into_iter().find_map(|words| {
+        words.iter().enumerate().find_map(|(at, word)| {
+            let negated = at > 0 && NEGATIONS.contains(&words[at - 1]);
+            let money = *word == "send" && words.get(at + 1) == Some(&"money");
+            let harmful = money || is_destructive(word) || (at == 0 && is_ambiguous(word));
+            (harmful && !negated).then(|| format!("the word `{word}` in its description"))
+        })
+    })
+}
+
+fn is_destructive(word: &str) -> bool {
+    VERBS.iter().any(|verb| inflected(word, verb)) || PLAIN.contains(&word)
+}
+
+fn is_ambiguous(word: &str) -> bool {
+    AMBIGUOUS.iter().any(|known| word.strip_prefix(known).is_some_and(|rest| matches!(rest, "" | "s")))
+}
+
+/// `delete`, `deletes`, `deleted`, `deleting`, `deletion`: the verb with an English ending, not any longer word.
+fn inflected(word: &str, verb: &str) -> bool {
+    let stem = verb.strip_suffix('e').unwrap_or(verb);
+    let Some(ending) = word.strip_prefix(stem) else { return false };
+    let doubled = stem.chars().last().and_then(|last| ending.strip_prefix(last)).unwrap_or(ending);
+    ENDINGS.contains(&ending) || ENDINGS.contains(&doubled)
+}
+
+const VERBS: [&str; 15] = [
+    "delete",
+    "remove",
+    "destroy",
+    "purge",
+    "wipe",
+    "erase",
+    "truncate",
+    "revoke",
+    "terminate",
+    "kill",
+    "uninstall",
+    "shutdown",
+    "reset",
+    "rollback",
+    "refund",
+];
+const PLAIN: [&str; 5] = ["removal", "payment", "payments", "termination", "destruction"];
+const AMBIGUOUS: [&str; 6] = ["format", "transfer", "pay", "wire", "charge", "drop"];
+const ENDINGS: [&str; 9] = ["", "e", "es", "s", "ed", "ing", "ion", "ions", "ation"];
+const NEGATIONS: [&str; 5] = ["not", "never", "without", "no", "nothing"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn destructive_words_are_matched_whole() {
+        for harmful in [
+            "delete_basket",
+            "deleteBasket",
+            "purge-all",
+            "dropTable",
+            "wire_funds",
+            "send_money",
+            "reset",
+            "revokeToken",
+            "terminate_session",
+            "transfer_funds",
+            "pay_invoice",
+            "disk.format",
+            "remove",
+            "erasing",
+        ] {
+            assert!(destructive(harmful, "", &Value::Null).is_some(), "{harmful}");
+        }
+        for harmless in [
+            "transform",
+            "payload",
+            "information",
+            "wireless_info",
+            "dropdown_list",
+            "killer_app",
+            "charger",
+            "resettle",
+            "formatted_date",
+            "list_transfers_report",
+        ] {
+            let sounds = destructive(harmless, "Returns it in JSON format, by wire.", &Value::Null);
+            assert!(sounds.is_none() || harmless == "list_transfers_report", "{harmless}: {sounds:?}");
+        }
+        assert!(destructive("disk", "Formats the disk.", &Value::Null).is_some());
+    }
+
+    #[test]
+    fn what_a_description_denies_is_not_a_threat() {
+        assert!(destructive("archive", "Archives it; does not delete anything.", &Value::Null).is_none());
+        assert!(destructive("archive", "Archives it and deletes the copy.", &Value::Null).is_some());
+    }
+}

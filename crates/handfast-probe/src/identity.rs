@@ -1,0 +1,114 @@
+//! Who calls: the owner A, the stranger B, and the two nobodies that show whether a server looks at credentials at all.
+
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::random;
+
+/// One of the four callers of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Who {
+    /// The owner: mints what B will present.
+    A,
+    /// The stranger: another authenticated user.
+    B,
+    /// Sends no credential.
+    Nobody,
+    /// Sends a credential that nobody ever issued.
+    Impostor,
+}
+
+impl Who {
+    /// How reports name the caller.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::A => "A",
+            Self::B => "B",
+            Self::Nobody => "nobody",
+            Self::Impostor => "an impostor",
+        }
+    }
+
+    /// The letter in a canary that this caller plants.
+    pub fn letter(self) -> char {
+        match self {
+            Self::A => 'a',
+            Self::B => 'b',
+            Self::Nobody => 'n',
+            Self::Impostor => 'x',
+        }
+    }
+}
+
+/// A credential, or the absence of one. Debug shows neither.
+#[derive(Debug, Clone)]
+pub struct Identity {
+    /// Whose it is.
+    pub who: Who,
+    credential: Option<SecretString>,
+    /// Made up by the probe because the operator gave none.
+    pub synthetic: bool,
+}
+
+impl Identity {
+    /// What rides as bearer token, or as the principal over stdio.
+    pub fn credential(&self) -> Option<&str> {
+        self.credential.as_ref().map(ExposeSecret::expose_secret)
+    }
+}
+
+/// The four callers of a run.
+#[derive(Debug, Clone)]
+pub struct Identities {
+    a: Identity,
+    b: Identity,
+    nobody: Identity,
+    impostor: Identity,
+}
+
+/// A and B cannot be told apart because the operator gave the same credential twice.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("identity A and identity B are the same; a stranger is needed: give two credentials of two different users")]
+pub struct SameIdentity;
+
+impl Identities {
+    /// The two given credentials; synthetic ones with a nonce where they are missing.
+    ///
+    /// # Errors
+    /// [`SameIdentity`] when both are given and equal.
+    pub fn new(a: Option<SecretString>, b: Option<SecretString>) -> Result<Self, SameIdentity> {
+        if let (Some(a), Some(b)) = (&a, &b) {
+            if a.expose_secret() == b.expose_secret() {
+                return Err(SameIdentity);
+            }
+        }
+        let nonce = random::hex(6);
+        let identity = |who: Who, given: Option<SecretString>| Identity {
+            who,
+            synthetic: given.is_none(),
+            credential: Some(given.unwrap_or_else(|| format!("handfast-identity-{}-{nonce}", who.letter()).into())),
+        };
+        // The impostor's credential looks like A's, so that only issuing, not shape, can tell them apart.
+        let forged = a.as_ref().map(|a| SecretString::from(crate::forge::scrambled(a.expose_secret())));
+        Ok(Self {
+            a: identity(Who::A, a),
+            b: identity(Who::B, b),
+            nobody: Identity { who: Who::Nobody, credential: None, synthetic: false },
+            impostor: identity(Who::Impostor, forged),
+        })
+    }
+
+    /// The identity of a caller.
+    pub fn of(&self, who: Who) -> &Identity {
+        match who {
+            Who::A => &self.a,
+            Who::B => &self.b,
+            Who::Nobody => &self.nobody,
+            Who::Impostor => &self.impostor,
+        }
+    }
+
+    /// Whether the operator gave both credentials.
+    pub fn given(&self) -> bool {
+        !self.a.synthetic && !self.b.synthetic
+    }
+}

@@ -1,0 +1,232 @@
+//! The profile: what an operator knows and the probe would otherwise have to find out. Written by `handfast discover
+//! --write`, edited by a person, read with `--profile`. Unknown keys are errors, with their line.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::discovery::{
+    Entry, Kind, Map,
+    emitted::{Given, Spot},
+};
+
+/// A profile.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Profile {
+    /// Version of this format.
+    #[serde(default = "current_version")]
+    pub version: u32,
+    /// Who calls.
+    #[serde(skip_serializing_if = "Identities::is_empty")]
+    pub identities: Identities,
+    /// Limits on tools.
+    #[serde(skip_serializing_if = "Tools::is_empty")]
+    pub tools: Tools,
+    /// Which tool mints what, and who consumes it. Given any, nothing else is looked for.
+    #[serde(rename = "handle", skip_serializing_if = "Vec::is_empty")]
+    pub handles: Vec<HandleRule>,
+    /// Fixed arguments, by tool and argument.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub arguments: BTreeMap<String, BTreeMap<String, Value>>,
+    /// Fixed content of answers to a tool's questions, by tool and field.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub answers: BTreeMap<String, BTreeMap<String, Value>>,
+}
+
+/// How identities travel, and where their credentials come from.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Identities {
+    /// The HTTP header that carries a credential, where it is not `Authorization: Bearer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
+    /// The `_meta` key that carries a principal over stdio.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meta_key: Option<String>,
+    /// The environment variable that holds A's credential.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a_env: Option<String>,
+    /// The environment variable that holds B's credential.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b_env: Option<String>,
+}
+
+impl Identities {
+    fn is_empty(&self) -> bool {
+        self.header.is_none() && self.meta_key.is_none() && self.a_env.is_none() && self.b_env.is_none()
+    }
+}
+
+/// Limits on tools.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Tools {
+    /// Never called, whatever they declare.
+    pub deny: Vec<String>,
+}
+
+impl Tools {
+    fn is_empty(&self) -> bool {
+        self.deny.is_empty()
+    }
+}
+
+/// One kind of handle.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandleRule {
+    /// The tool that mints it.
+    pub mint: String,
+    /// JSON Pointer into the result, for example `/structuredContent/basket_id` or `/content/0/text`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pointer: Option<String>,
+    /// JSON Pointer into the JSON text that stands at `pointer`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub json: Option<String>,
+    /// A regular expression for the text at `pointer`, or for all text of the result; its first group is the handle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Entry points that accept it: `tools/call NAME#ARGUMENT`, `prompts/get NAME#ARGUMENT`, `resources/read TEMPLATE#VARIABLE`.
+    pub consume: Vec<String>,
+}
+
+/// Why a profile cannot be used.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ProfileError {
+    /// Not TOML, or with keys or types that a profile does not have. Names the line.
+    #[error("{0}")]
+    Syntax(String),
+    /// A version that this program does not know.
+    #[error("version {0} is not known to this program, which reads version {VERSION}")]
+    Version(u32),
+    /// A handle rule that cannot work.
+    #[error("handle of `{mint}`: {reason}")]
+    Handle {
+        /// The minting tool.
+        mint: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+impl Profile {
+    /// Reads a profile.
+    ///
+    /// # Errors
+    /// [`ProfileError`] says where and what.
+    pub fn parse(text: &str) -> Result<Self, ProfileError> {
+        let profile: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            ProfileError::Syntax(format!("{place}{}", error.message()))
+        })?;
+        if profile.version != VERSION {
+            return Err(ProfileError::Version(profile.version));
+        }
+        profile.map()?;
+        Ok(profile)
+    }
+
+    /// The handle rules as a map, if there are any.
+    ///
+    /// # Errors
+    /// [`ProfileError::Handle`] for a rule that cannot work.
+    pub fn map(&self) -> Result<Option<Map>, ProfileError> {
+        let kinds = self.handles.iter().map(kind).collect::<Result<Vec<_>, _>>()?;
+        Ok((!kinds.is_empty()).then(|| Map { kinds, ..Map::default() }))
+    }
+
+    /// Whether the operator forbids a tool.
+    pub fn denies(&self, tool: &str) -> bool {
+        self.tools.deny.iter().any(|denied| denied == tool)
+    }
+
+    /// The fixed arguments of a tool.
+    pub fn fixed(&self, tool: &str) -> BTreeMap<String, Value> {
+        self.arguments.get(tool).cloned().unwrap_or_default()
+    }
+
+    /// The fixed answers to a tool's questions.
+    pub fn answers(&self, tool: &str) -> BTreeMap<String, Value> {
+        self.answers.get(tool).cloned().unwrap_or_default()
+    }
+
+    /// A profile that says what was found.
+    pub fn of(map: &Map) -> Self {
+        Self { version: VERSION, handles: map.kinds.iter().map(rule).collect(), ..Self::default() }
+    }
+
+    /// The profile as text, with a heading for the person who edits it.
+    pub fn to_text(&self) -> String {
+        let body = toml::to_string_pretty(self).unwrap_or_default();
+        format!("{HEADING}\n{body}{EXAMPLES}")
+    }
+}
+
+fn kind(rule: &HandleRule) -> Result<Kind, ProfileError> {
+    let fail = |reason: String| ProfileError::Handle { mint: rule.mint.clone(), reason };
+    if rule.pointer.is_none() && rule.pattern.is_none() {
+        return Err(fail("needs `pointer` or `pattern`".to_owned()));
+    }
+    for pointer in rule.pointer.iter().chain(&rule.json) {
+        if !pointer.starts_with('/') {
+            return Err(fail(format!("`{pointer}` is not a JSON Pointer: it must start with `/`")));
+        }
+    }
+    let pattern = rule.pattern.as_deref().map(Regex::new).transpose().map_err(|error| fail(error.to_string()))?;
+    if pattern.as_ref().is_some_and(|pattern| pattern.captures_len() < 2) {
+        return Err(fail("`pattern` has no group: put parentheses around the handle".to_owned()));
+    }
+    let entries = rule
+        .consume
+        .iter()
+        .map(|text| Entry::parse(text).ok_or_else(|| fail(format!("`{text}` is not METHOD NAME#ARGUMENT"))))
+        .collect::<Result<Vec<_>, _>>()?;
+    let given = Given {
+        pointer: rule.pointer.clone(),
+        json: rule.json.clone(),
+        pattern: pattern.map(|p| p.as_str().to_owned()),
+    };
+    Ok(Kind { mint: rule.mint.clone(), spot: Spot::Given(given), entries, certain: true })
+}
+
+fn rule(kind: &Kind) -> HandleRule {
+    let given = kind.spot.as_given();
+    HandleRule {
+        mint: kind.mint.clone(),
+        pointer: given.pointer,
+        json: given.json,
+        pattern: given.pattern,
+        consume: kind.entries.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn current_version() -> u32 {
+    VERSION
+}
+
+const VERSION: u32 = 1;
+const HEADING: &str = "\
+# What handfast found on this server. Edit it, then pass it with `--profile`.
+# Every [[handle]] names the tool that mints a handle, where in its result the handle stands, and who accepts it.
+";
+const EXAMPLES: &str = "
+# [tools]
+# deny = [\"send_report\"]              # never called
+#
+# [arguments.open_basket]              # fixed arguments of a tool
+# currency = \"EUR\"
+#
+# [answers.checkout]                   # fixed answers to a tool's questions
+# confirm = true
+#
+# [identities]
+# a_env = \"TOKEN_OF_ALICE\"             # where the credentials come from
+# b_env = \"TOKEN_OF_BOB\"
+# header = \"X-Api-Key\"                 # instead of `Authorization: Bearer`
+";

@@ -1,0 +1,91 @@
+//! What may stand in a report: no credential, and of a handle or state only so much that equal ones can be matched up.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::Value;
+
+/// A shortened form of a value: its first characters and the start of its SHA-256.
+pub fn fingerprint(value: &str) -> String {
+    let head: String = value.chars().take(HEAD).collect();
+    format!("{head}…#{}", short_digest(value))
+}
+
+fn short_digest(value: &str) -> String {
+    digest(&SHA256, value.as_bytes()).as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Replaces secrets in text that goes into a report.
+#[derive(Debug, Default)]
+pub struct Redactor {
+    replacements: Vec<Replacement>,
+}
+
+struct Replacement {
+    secret: String,
+    shown: String,
+}
+
+impl std::fmt::Debug for Replacement {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&self.shown)
+    }
+}
+
+impl Redactor {
+    /// A credential: never shown, not even in part.
+    pub fn hide(&mut self, credential: &str, name: &str) {
+        self.add(credential, format!("[credential of {name}]"));
+    }
+
+    /// A handle or state: shown by its fingerprint. Short ones stay: they hide nothing and would garble the rest.
+    pub fn shorten(&mut self, value: &str) {
+        if value.chars().count() >= WORTH_SHORTENING {
+            self.add(value, fingerprint(value));
+        }
+    }
+
+    fn add(&mut self, secret: &str, shown: String) {
+        if secret.is_empty() || self.replacements.iter().any(|known| known.secret == secret) {
+            return;
+        }
+        self.replacements.push(Replacement { secret: secret.to_owned(), shown });
+        // The longest first: a state may contain a handle.
+        self.replacements.sort_by_key(|known| std::cmp::Reverse(known.secret.len()));
+    }
+
+    /// The text without secrets.
+    pub fn text(&self, text: &str) -> String {
+        let mut clean = text.to_owned();
+        for known in &self.replacements {
+            if clean.contains(&known.secret) {
+                clean = clean.replace(&known.secret, &known.shown);
+            }
+        }
+        clean
+    }
+
+    /// The text without secrets, at most `limit` characters of it.
+    pub fn excerpt(&self, text: &str, limit: usize) -> String {
+        let clean = self.text(text);
+        let printable: String =
+            clean.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect();
+        match printable.char_indices().nth(limit) {
+            None => printable,
+            Some((end, _)) => format!("{}…", &printable[..end]),
+        }
+    }
+
+    /// JSON without secrets, every string in it at most `limit` characters.
+    pub fn json(&self, value: &Value, limit: usize) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.excerpt(text, limit)),
+            Value::Array(items) => Value::Array(items.iter().map(|item| self.json(item, limit)).collect()),
+            Value::Object(members) => Value::Object(
+                members.iter().map(|(name, member)| (self.text(name), self.json(member, limit))).collect(),
+            ),
+            other => other.clone(),
+        }
+    }
+}
+
+const HEAD: usize = 6;
+const WORTH_SHORTENING: usize = 12;

@@ -1,0 +1,207 @@
+//! The report of a run: the one thing that formats see. Its JSON form is version 1 and has a schema of its own in
+//! `schema/report.v1.json`.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::{
+    check::{Check, Level},
+    evidence::Step,
+    target::Era,
+    verdict::{Halt, Judgement, Observation, Reason, Row, Severity, Verdict},
+};
+
+/// Version of the JSON form.
+pub const VERSION: u32 = 1;
+
+/// Everything that a run concluded.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Version of this form.
+    pub version: u32,
+    /// What made it.
+    pub tool: Tool,
+    /// What was tested.
+    pub target: TargetReport,
+    /// What was agreed on; null where nothing answered.
+    pub handshake: Option<HandshakeReport>,
+    /// One entry for each check, in the order of the catalogue.
+    pub checks: Vec<CheckReport>,
+    /// How many checks ended in which verdict.
+    pub totals: Totals,
+    /// Side remarks about the run: noise on standard output, limits.
+    pub notes: Vec<String>,
+    /// Calls made.
+    pub calls: usize,
+    /// How long the run took.
+    pub duration_ms: u64,
+    /// When it ended, in seconds since 1970.
+    pub finished_at: u64,
+}
+
+/// What made a report.
+#[derive(Debug, Clone, Serialize)]
+pub struct Tool {
+    /// `handfast`.
+    pub name: &'static str,
+    /// Its version.
+    pub version: &'static str,
+}
+
+/// What was tested.
+#[derive(Debug, Clone, Serialize)]
+pub struct TargetReport {
+    /// The address as given, without secrets.
+    pub address: String,
+    /// The endpoint that answered, without secrets; null where nothing did.
+    pub endpoint: Option<String>,
+    /// `http` or `stdio`.
+    pub transport: &'static str,
+}
+
+/// What was agreed on.
+#[derive(Debug, Clone, Serialize)]
+pub struct HandshakeReport {
+    /// `stateless(2026-07-28)` or `legacy(initialize)`.
+    pub era: String,
+    /// The revision of the protocol.
+    pub version: String,
+    /// The server's name for itself.
+    pub server: Value,
+    /// How many tools, prompts and resource templates it lists.
+    pub tools: usize,
+    /// Prompts.
+    pub prompts: usize,
+    /// Resources and templates.
+    pub resources: usize,
+    /// `given` by the operator or `synthetic`.
+    pub identities: &'static str,
+}
+
+/// What one check concluded.
+#[derive(Debug, Clone, Serialize)]
+pub struct CheckReport {
+    /// Permanent slug.
+    pub id: &'static str,
+    /// A few words.
+    pub title: &'static str,
+    /// The weakness that *confirmed* asserts.
+    pub claim: &'static str,
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Stable slug of the reason.
+    pub reason: Reason,
+    /// A sentence.
+    pub detail: String,
+    /// Of the finding where confirmed, else of the check.
+    pub severity: Severity,
+    /// MUST, SHOULD or hardening.
+    pub level: Level,
+    /// CWE numbers, the primary one first.
+    pub cwe: Vec<u32>,
+    /// The sentence of the specification.
+    pub spec: &'static str,
+    /// Where it stands.
+    pub spec_url: &'static str,
+    /// Near misses and side remarks.
+    pub observations: Vec<Observation>,
+    /// What backs the verdict.
+    pub evidence: Evidence,
+}
+
+/// What backs a verdict.
+#[derive(Debug, Clone, Serialize)]
+pub struct Evidence {
+    /// One row for each entry point.
+    pub entry_points: Vec<EntryPoint>,
+    /// Every exchange, in order, shortened and redacted.
+    pub exchanges: Vec<Step>,
+}
+
+/// One entry point under test.
+#[derive(Debug, Clone, Serialize)]
+pub struct EntryPoint {
+    /// What was concluded for it.
+    #[serde(flatten)]
+    pub row: Row,
+    /// Handles, marker, mutation: whatever the check shows.
+    pub facts: Map<String, Value>,
+}
+
+/// How many checks ended in which verdict.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Bad news.
+    pub confirmed: usize,
+    /// Good news.
+    pub refuted: usize,
+    /// Could not be tested.
+    pub skipped: usize,
+    /// Failed.
+    pub errored: usize,
+    /// Observations of all checks together.
+    pub observations: usize,
+}
+
+impl CheckReport {
+    /// The report of a check that ran.
+    pub fn new(check: &'static Check, judgement: Judgement) -> Self {
+        let entry_points = judgement.rows.into_iter().map(|row| EntryPoint { facts: row.facts.clone(), row }).collect();
+        Self {
+            id: check.id,
+            title: check.title,
+            claim: check.claim,
+            verdict: judgement.verdict,
+            reason: judgement.reason,
+            detail: judgement.detail,
+            severity: judgement.severity.unwrap_or(check.severity),
+            level: check.level,
+            cwe: if judgement.cwe.is_empty() { check.cwe.to_vec() } else { judgement.cwe },
+            spec: check.spec,
+            spec_url: check.spec_url,
+            observations: judgement.observations,
+            evidence: Evidence { entry_points, exchanges: judgement.steps },
+        }
+    }
+
+    /// The report of a check that never got to run.
+    pub fn halted(check: &'static Check, halt: Halt) -> Self {
+        Self::new(check, Judgement::halted(halt))
+    }
+}
+
+impl Totals {
+    /// Counts.
+    pub fn of(checks: &[CheckReport]) -> Self {
+        let count = |verdict: Verdict| checks.iter().filter(|check| check.verdict == verdict).count();
+        Self {
+            confirmed: count(Verdict::Confirmed),
+            refuted: count(Verdict::Refuted),
+            skipped: count(Verdict::Skipped),
+            errored: count(Verdict::Errored),
+            observations: checks.iter().map(|check| check.observations.len()).sum(),
+        }
+    }
+}
+
+impl Report {
+    /// The exit code, the same for every format: 1 something confirmed; 3 something errored, nothing tested at all, or
+    /// (strict) something skipped; 0 otherwise.
+    pub fn exit_code(&self, strict: bool) -> u8 {
+        let Totals { confirmed, refuted, skipped, errored, .. } = self.totals;
+        match () {
+            () if confirmed > 0 => 1,
+            () if errored > 0 || refuted == 0 || (strict && skipped > 0) => 3,
+            () => 0,
+        }
+    }
+
+    /// The handshake in the words of the report.
+    pub(crate) fn era_shown(era: &Era) -> (String, String) {
+        let version = match era {
+            Era::Modern => handfast_wire::meta::MODERN.to_owned(),
+            Era::Legacy(version) => version.clone(),
+        };
+        (era.shown(), version)
+    }
+}

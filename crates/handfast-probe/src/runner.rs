@@ -1,0 +1,292 @@
+//! A run: connect, list, explore, then every check in turn, and the report. Whatever the server does, there is a report.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::{
+    arguments::{self, Wish},
+    canary::Canaries,
+    check::Check,
+    checks,
+    clock::{self, Deadline},
+    discovery::{self, Map},
+    disposition::{self, Disposition, Unclear},
+    identity::{Identities, Who},
+    profile::Profile,
+    report::{CheckReport, HandshakeReport, Report, TargetReport, Tool, Totals, VERSION},
+    surface::{self, Surface},
+    target::{self, Address, Fault, Handshake, NoTarget, Options, Reply, Target},
+    trial::{Session, Trial},
+    verdict::{Halt, Reason},
+};
+
+/// What to run, on what, within which bounds.
+#[derive(Debug)]
+pub struct Run {
+    /// Where the server is.
+    pub address: Address,
+    /// Who calls.
+    pub identities: Identities,
+    /// Bounds and transport options.
+    pub options: Options,
+    /// What the operator knows.
+    pub profile: Profile,
+    /// The checks, in order.
+    pub checks: Vec<&'static Check>,
+    /// Also call tools that look destructive.
+    pub include_destructive: bool,
+    /// Calls that the run may make, listings apart.
+    pub max_calls: usize,
+    /// Time for the whole run.
+    pub max_time: Duration,
+}
+
+/// The options cannot work: the operator has to change them.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Unusable(pub String);
+
+impl Run {
+    /// A run of every check with the default bounds.
+    pub fn new(address: Address, identities: Identities) -> Self {
+        Self {
+            address,
+            identities,
+            options: Options::default(),
+            profile: Profile::default(),
+            checks: checks::all().collect(),
+            include_destructive: false,
+            max_calls: 2000,
+            max_time: Duration::from_secs(300),
+        }
+    }
+
+    /// Tests the server. `progress` hears what is going on.
+    ///
+    /// # Errors
+    /// [`Unusable`] when the options cannot work; everything else is in the report.
+    pub async fn probe(&self, progress: &dyn Fn(&str)) -> Result<Report, Unusable> {
+        let deadline = Deadline::after(self.max_time);
+        progress("connecting");
+        let (target, handshake, surface) = match self.open(deadline).await? {
+            Ok(opened) => opened,
+            Err(halt) => return Ok(self.nothing_tested(halt, None, deadline)),
+        };
+        let shown = self.handshake(&target, &handshake, &surface);
+        let endpoint = target.endpoint();
+        let mut session = self.session(target, surface, deadline, progress);
+        let mut notes = Vec::new();
+
+        let mut checks = Vec::new();
+        match discovery::explore(&mut Trial::new(&mut session)).await {
+            Ok(()) => {
+                for check in &self.checks {
+                    progress(check.id);
+                    let judgement = (check.run)(&mut Trial::new(&mut session)).await;
+                    checks.push(CheckReport::new(check, judgement));
+                }
+            }
+            Err(halt) => checks.extend(self.checks.iter().map(|check| CheckReport::halted(check, halt.clone()))),
+        }
+        if let Some((line, count)) = session.target.noise() {
+            let line = session.redactor.excerpt(&line, 120);
+            notes.push(format!(
+                "the server printed {count} lines on standard output that are no messages; the first: {line}"
+            ));
+        }
+        let calls = session.calls();
+        session.close().await;
+        let mut report = self.report(checks, Some(shown), calls, notes, deadline);
+        report.target.endpoint = Some(endpoint);
+        Ok(report)
+    }
+
+    /// Finds the handles of the server and returns what it lists and what was found.
+    ///
+    /// # Errors
+    /// [`Unusable`] when the options cannot work; the inner error when the server cannot be explored.
+    pub async fn discover(&self, progress: &dyn Fn(&str)) -> Result<Result<(Surface, Map), Halt>, Unusable> {
+        let deadline = Deadline::after(self.max_time);
+        let (target, _, surface) = match self.open(deadline).await? {
+            Ok(opened) => opened,
+            Err(halt) => return Ok(Err(halt)),
+        };
+        let mut session = self.session(target, surface, deadline, progress);
+        let explored = discovery::explore(&mut Trial::new(&mut session)).await;
+        let found = (session.surface.clone(), session.map.clone());
+        session.close().await;
+        Ok(explored.map(|()| found))
+    }
+
+    /// Lists the server, and says which calls a run would begin with, without making any of them.
+    ///
+    /// # Errors
+    /// As [`Run::discover`].
+    pub async fn plan(&self, progress: &dyn Fn(&str)) -> Result<Result<Vec<Planned>, Halt>, Unusable> {
+        let deadline = Deadline::after(self.max_time);
+        let (target, _, surface) = match self.open(deadline).await? {
+            Ok(opened) => opened,
+            Err(halt) => return Ok(Err(halt)),
+        };
+        let session = self.session(target, surface, deadline, progress);
+        let planned = planned(&session);
+        session.close().await;
+        Ok(Ok(planned))
+    }
+
+    fn session<'r>(
+        &'r self,
+        target: Target,
+        surface: Surface,
+        deadline: Deadline,
+        progress: &'r dyn Fn(&str),
+    ) -> Session<'r> {
+        Session::new(target, surface, &self.profile, self.include_destructive, self.max_calls, deadline, progress)
+    }
+
+    async fn open(&self, deadline: Deadline) -> Result<Result<(Target, Handshake, Surface), Halt>, Unusable> {
+        let Some(left) = deadline.left() else {
+            return Ok(Err(Halt::errored(Reason::TimedOut, "--max-time is zero")));
+        };
+        let opening = async {
+            let (mut target, handshake) = match target::connect(&self.address, &self.identities, &self.options).await {
+                Ok(connected) => connected,
+                Err(NoTarget::Setup(reason)) => return Err(Unusable(reason)),
+                Err(missing) => return Ok(Err(halt_of(missing))),
+            };
+            match surface::list(&mut target, &handshake).await {
+                Ok(surface) => Ok(Ok((target, handshake, surface))),
+                Err(reply) => {
+                    target.close().await;
+                    Ok(Err(unlisted(&reply)))
+                }
+            }
+        };
+        tokio::time::timeout(left, opening).await.unwrap_or_else(|_| {
+            Ok(Err(Halt::errored(
+                Reason::TimedOut,
+                "the time for the whole run was used up before the server was listed",
+            )))
+        })
+    }
+
+    fn handshake(&self, target: &Target, handshake: &Handshake, surface: &Surface) -> HandshakeReport {
+        let (era, version) = Report::era_shown(target.era());
+        HandshakeReport {
+            era,
+            version,
+            server: handshake.server.clone(),
+            tools: surface.tools.len(),
+            prompts: surface.prompts.len(),
+            resources: surface.templates.len(),
+            identities: if self.identities.given() { "given" } else { "synthetic" },
+        }
+    }
+
+    fn nothing_tested(&self, halt: Halt, handshake: Option<HandshakeReport>, deadline: Deadline) -> Report {
+        let checks = self.checks.iter().map(|check| CheckReport::halted(check, halt.clone())).collect();
+        self.report(checks, handshake, 0, Vec::new(), deadline)
+    }
+
+    fn report(
+        &self,
+        checks: Vec<CheckReport>,
+        handshake: Option<HandshakeReport>,
+        calls: usize,
+        notes: Vec<String>,
+        deadline: Deadline,
+    ) -> Report {
+        Report {
+            version: VERSION,
+            tool: Tool { name: "handfast", version: env!("CARGO_PKG_VERSION") },
+            target: TargetReport {
+                address: self.address.shown(),
+                endpoint: None,
+                transport: match self.address {
+                    Address::Http(_) => "http",
+                    Address::Stdio { .. } => "stdio",
+                },
+            },
+            handshake,
+            totals: Totals::of(&checks),
+            checks,
+            notes,
+            calls,
+            duration_ms: u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX),
+            finished_at: clock::unix_seconds(),
+        }
+    }
+}
+
+fn halt_of(missing: NoTarget) -> Halt {
+    match missing {
+        NoTarget::NotExecutable(text) => Halt::errored(Reason::TargetNotExecutable, text),
+        NoTarget::NoServerAnswered(text) => Halt::skipped(Reason::NoServerAnswered, text),
+        NoTarget::Unreachable(text) => Halt::errored(Reason::Unreachable, text),
+        NoTarget::TimedOut(text) => Halt::errored(Reason::TimedOut, text),
+        NoTarget::Denied(_) => Halt::skipped(
+            Reason::NeedsIdentityA,
+            format!("{missing}; give real credentials with --identity-a and --identity-b"),
+        ),
+        NoTarget::Setup(text) => Halt::errored(Reason::ProbeBug, text),
+    }
+}
+
+/// The server answered the handshake and then not the listing.
+fn unlisted(reply: &Reply) -> Halt {
+    match disposition::of(reply) {
+        Disposition::Unclear(Unclear::Fault(fault @ Fault::TimedOut(_))) => {
+            Halt::errored(Reason::TimedOut, format!("tools/list: {fault}"))
+        }
+        Disposition::Unclear(Unclear::Fault(fault @ (Fault::Unreachable(_) | Fault::Closed(_)))) => {
+            Halt::errored(Reason::Unreachable, format!("tools/list: {fault}"))
+        }
+        Disposition::Refused(_) if matches!(reply.status, Some(401 | 403)) => Halt::skipped(
+            Reason::NeedsIdentityA,
+            "the server refuses tools/list to identity A; give real credentials with --identity-a and --identity-b",
+        ),
+        Disposition::Refused(refusal) => {
+            Halt::skipped(Reason::NoServerAnswered, format!("the server refuses tools/list: {refusal}"))
+        }
+        Disposition::Unclear(unclear) => Halt::errored(Reason::Unclear, format!("tools/list: {unclear}")),
+        other => Halt::errored(Reason::Unclear, format!("tools/list was answered with `{}`", other.word())),
+    }
+}
+
+/// A call that a run would make.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, or why there are none.
+    pub arguments: Result<Value, String>,
+    /// Why it is left out, if it is.
+    pub left_out: Option<String>,
+}
+
+fn planned(session: &Session<'_>) -> Vec<Planned> {
+    let mut canaries = Canaries::new();
+    let mut planned: Vec<Planned> = discovery::candidates(&session.surface, |tool| session.may_call(tool))
+        .into_iter()
+        .map(|tool| {
+            let canary = canaries.fresh(Who::A);
+            let mut fixed = session.profile.fixed(&tool.name);
+            for argument in discovery::required(tool) {
+                if discovery::names::names_a_handle(&argument) {
+                    fixed.entry(argument).or_insert_with(|| Value::from("<handle>"));
+                }
+            }
+            let wish = Wish { canary: Some(&canary), fixed, optional_text: true };
+            let arguments = arguments::synthesise(&tool.input, &wish).map(Value::Object);
+            Planned { tool: tool.name.clone(), arguments, left_out: None }
+        })
+        .collect();
+    let left_out = session.surface.tools.iter().filter(|tool| !session.may_call(tool));
+    planned.extend(left_out.map(|tool| Planned {
+        tool: tool.name.clone(),
+        arguments: Err("not called".to_owned()),
+        left_out: Some(tool.destructive.clone().unwrap_or_else(|| "denied by the profile".to_owned())),
+    }));
+    planned
+}

@@ -1,0 +1,479 @@
+//! The layers of a `requestState`: which segment of it, in which encoding, holds what document; and the way back.
+//!
+//! What stands around the document (a signature, a version tag, a JWT header, a MAC behind the JSON) stays as issued.
+
+use std::io::Read;
+
+use base64::{
+    Engine,
+    alphabet::{STANDARD, URL_SAFE},
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
+};
+use flate2::{
+    Compression,
+    read::{DeflateDecoder, GzDecoder, ZlibDecoder, ZlibEncoder},
+};
+use serde_json::Value;
+
+use super::splice;
+
+/// A state whose document can be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Envelope {
+    prefix: String,
+    suffix: String,
+    codings: Vec<Coding>,
+    document: Document,
+}
+
+/// One layer of encoding.
+#[derive(Debug, Clone, PartialEq)]
+enum Coding {
+    Base64 {
+        url: bool,
+        padded: bool,
+    },
+    Hex {
+        upper: bool,
+    },
+    Percent,
+    Zlib,
+    Gzip,
+    Deflate,
+    /// Bytes before and after the document, kept as issued.
+    Framed {
+        before: Vec<u8>,
+        after: Vec<u8>,
+    },
+}
+
+/// The innermost layer.
+#[derive(Debug, Clone, PartialEq)]
+enum Document {
+    Json(String),
+    Cbor(Value),
+    MessagePack(Value),
+}
+
+impl Envelope {
+    /// Reads a state, if it can be read at all.
+    pub fn read(state: &str) -> Option<Self> {
+        if state.len() > LARGEST {
+            return None;
+        }
+        if let Some((codings, document)) = decode_text(state, 0) {
+            return Some(Self { prefix: String::new(), suffix: String::new(), codings, document });
+        }
+        // `body.signature`, `v1.body.tag`, a JWT, Rails' `body--signature`: the largest segment with a document counts.
+        let mut best: Option<Self> = None;
+        for separator in SEPARATORS {
+            let mut start = 0;
+            for segment in state.split(separator) {
+                if segment.len() < state.len() {
+                    if let Some((codings, document)) = decode_text(segment, 0) {
+                        let found = Self {
+                            prefix: state[..start].to_owned(),
+                            suffix: state[start + segment.len()..].to_owned(),
+                            codings,
+                            document,
+                        };
+                        if best.as_ref().is_none_or(|best| found.weight() > best.weight()) {
+                            best = Some(found);
+                        }
+                    }
+                }
+                start += segment.len() + separator.len();
+            }
+        }
+        best
+    }
+
+    /// A JWT's header is a document too, and of less interest than what follows it.
+    fn weight(&self) -> (bool, usize) {
+        let value = self.value();
+        let is_header = value.get("alg").is_some() && self.prefix.is_empty();
+        (!is_header, value.to_string().len())
+    }
+
+    /// The document.
+    pub fn value(&self) -> Value {
+        match &self.document {
+            Document::Json(text) => serde_json::from_str(text).unwrap_or_default(),
+            Document::Cbor(value) | Document::MessagePack(value) => value.clone(),
+        }
+    }
+
+    /// The state with the value at a pointer replaced; everything else as issued.
+    pub fn with(&self, pointer: &str, new: &Value) -> Option<String> {
+        self.rebuilt(match &self.document {
+            Document::Json(text) => Document::Json(splice::replaced(text, pointer, new)?),
+            Document::Cbor(value) => Document::Cbor(edited(value, pointer, new)?),
+            Document::MessagePack(value) => Document::MessagePack(edited(value, pointer, new)?),
+        })
+    }
+
+    /// The state with one member more at the top of its document.
+    pub fn with_member(&self, name: &str, value: &Value) -> Option<String> {
+        let added = |document: &Value| {
+            let mut document = document.clone();
+            document.as_object_mut()?.insert(name.to_owned(), value.clone());
+            Some(document)
+        };
+        self.rebuilt(match &self.document {
+            Document::Json(text) => Document::Json(splice::with_member(text, name, value)?),
+            Document::Cbor(document) => Document::Cbor(added(document)?),
+            Document::MessagePack(document) => Document::MessagePack(added(document)?),
+        })
+    }
+
+    /// The state with one character changed in what may be its signature: the longest segment behind the document.
+    pub fn with_altered_signature(&self) -> Option<String> {
+        let (at, segment) = self.signature_segment()?;
+        let offset = self.text_length()? + at + segment.len() / 2;
+        let state = self.rebuilt(self.document.clone())?;
+        (offset.saturating_sub(2)..offset + 2).find_map(|offset| crate::forge::flipped(&state, offset))
+    }
+
+    /// Whether anything stands beside the document that could authenticate it: a segment behind it, bytes around it, or a
+    /// member that is named or looks like a MAC.
+    pub fn may_be_authenticated(&self) -> bool {
+        let framed = self.codings.iter().any(|coding| match coding {
+            Coding::Framed { before, after } => before.len() >= SHORTEST_MAC || after.len() >= SHORTEST_MAC,
+            _ => false,
+        });
+        let beside = [&self.prefix, &self.suffix].into_iter().any(|part| part.len() >= SHORTEST_MAC);
+        framed || beside || self.has_mac_member()
+    }
+
+    fn has_mac_member(&self) -> bool {
+        let value = self.value();
+        handfast_wire::pointer::scalars(&value, 500).into_iter().any(|(at, scalar)| {
+            let name = handfast_wire::pointer::last(&at);
+            let named = crate::discovery::names::words(&name).iter().any(|word| MAC_WORDS.contains(&word.as_str()));
+            let opaque = scalar.as_str().is_some_and(|text| {
+                text.len() >= 20
+                    && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_+/=".contains(&byte))
+                    && text.bytes().any(|byte| byte.is_ascii_digit())
+            });
+            named || opaque
+        })
+    }
+
+    fn signature_segment(&self) -> Option<(usize, &str)> {
+        let mut start = 0;
+        let mut best: Option<(usize, &str)> = None;
+        for segment in self.suffix.split(['.', ':', '|', '~', '-']) {
+            if segment.len() >= SHORTEST_MAC && best.is_none_or(|(_, best)| segment.len() > best.len()) {
+                best = Some((start, segment));
+            }
+            start += segment.len() + 1;
+        }
+        best
+    }
+
+    fn text_length(&self) -> Option<usize> {
+        Some(self.rebuilt(self.document.clone())?.len() - self.suffix.len())
+    }
+
+    /// The envelope in words: `base64url(JSON).suffix`.
+    pub fn shown(&self) -> String {
+        let document = match self.document {
+            Document::Json(_) => "JSON",
+            Document::Cbor(_) => "CBOR",
+            Document::MessagePack(_) => "MessagePack",
+        };
+        let coded = self.codings.iter().rev().fold(document.to_owned(), |inner, coding| match coding {
+            Coding::Base64 { url: true, .. } => format!("base64url({inner})"),
+            Coding::Base64 { .. } => format!("base64({inner})"),
+            Coding::Hex { .. } => format!("hex({inner})"),
+            Coding::Percent => format!("percent({inner})"),
+            Coding::Zlib => format!("zlib({inner})"),
+            Coding::Gzip => format!("gzip({inner})"),
+            Coding::Deflate => format!("deflate({inner})"),
+            Coding::Framed { .. } => format!("bytes around {inner}"),
+        });
+        let before = if self.prefix.is_empty() { "" } else { "prefix." };
+        let after = if self.suffix.is_empty() { "" } else { ".signature" };
+        format!("{before}{coded}{after}")
+    }
+
+    fn rebuilt(&self, document: Document) -> Option<String> {
+        let mut bytes = match document {
+            Document::Json(text) => text.into_bytes(),
+            Document::Cbor(value) => {
+                let mut bytes = Vec::new();
+                ciborium::into_writer(&value, &mut bytes).ok()?;
+                bytes
+            }
+            Document::MessagePack(value) => rmp_serde::to_vec_named(&value).ok()?,
+        };
+        for coding in self.codings.iter().rev() {
+            bytes = coding.encode(bytes)?;
+        }
+        Some(format!("{}{}{}", self.prefix, String::from_utf8(bytes).ok()?, self.suffix))
+    }
+}
+
+impl Coding {
+    fn encode(&self, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        Some(match self {
+            Self::Base64 { url, padded } => engine(*url, *padded).encode(bytes).into_bytes(),
+            Self::Hex { upper } => {
+                let digit = |byte: &u8| if *upper { format!("{byte:02X}") } else { format!("{byte:02x}") };
+                bytes.iter().map(digit).collect::<String>().into_bytes()
+            }
+            Self::Percent => percent_encode(&bytes).into_bytes(),
+            Self::Zlib => compressed(ZlibEncoder::new(&bytes[..], Compression::default()))?,
+            Self::Gzip => compressed(flate2::read::GzEncoder::new(&bytes[..], Compression::default()))?,
+            Self::Deflate => compressed(flate2::read::DeflateEncoder::new(&bytes[..], Compression::default()))?,
+            Self::Framed { before, after } => [before.as_slice(), &bytes, after].concat(),
+        })
+    }
+}
+
+fn edited(value: &Value, pointer: &str, new: &Value) -> Option<Value> {
+    let mut value = value.clone();
+    handfast_wire::pointer::replace(&mut value, pointer, new.clone())?;
+    Some(value)
+}
+
+fn decode_text(text: &str, depth: usize) -> Option<(Vec<Coding>, Document)> {
+    if depth > DEEPEST || text.is_empty() {
+        return None;
+    }
+    if is_document(text) {
+        return Some((Vec::new(), Document::Json(text.to_owned())));
+    }
+    let mut candidates: Vec<(Coding, Vec<u8>)> = Vec::new();
+    if text.contains("%7B") || text.contains("%7b") {
+        candidates.extend(percent_decode(text).map(|bytes| (Coding::Percent, bytes)));
+    }
+    candidates.extend(hex(text));
+    candidates.extend(base64(text));
+    candidates.into_iter().find_map(|(coding, bytes)| {
+        let (mut codings, document) = decode_bytes(&bytes, depth + 1)?;
+        codings.insert(0, coding);
+        Some((codings, document))
+    })
+}
+
+fn decode_bytes(bytes: &[u8], depth: usize) -> Option<(Vec<Coding>, Document)> {
+    if depth > DEEPEST {
+        return None;
+    }
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        if let Some(found) = decode_text(text, depth) {
+            return Some(found);
+        }
+    }
+    for (coding, unpacked) in
+        [(Coding::Zlib, unpack(ZlibDecoder::new(bytes))), (Coding::Gzip, unpack(GzDecoder::new(bytes)))]
+    {
+        if let Some((mut codings, document)) = unpacked.and_then(|inner| decode_bytes(&inner, depth + 1)) {
+            codings.insert(0, coding);
+            return Some((codings, document));
+        }
+    }
+    if let Some((codings, document)) = framed(bytes) {
+        return Some((codings, document));
+    }
+    if let Some(value) = message_pack(bytes) {
+        return Some((Vec::new(), Document::MessagePack(value)));
+    }
+    if let Ok(value) = ciborium::from_reader::<Value, _>(bytes) {
+        let mut again = Vec::new();
+        // Random bytes decode as something now and then; a document decodes as all of itself.
+        if is_named(&value) && ciborium::into_writer(&value, &mut again).is_ok() && again.len() == bytes.len() {
+            return Some((Vec::new(), Document::Cbor(value)));
+        }
+    }
+    let (mut codings, document) =
+        unpack(DeflateDecoder::new(bytes)).and_then(|inner| decode_bytes(&inner, depth + 1))?;
+    codings.insert(0, Coding::Deflate);
+    Some((codings, document))
+}
+
+/// JSON with a few bytes before it, or a MAC behind it.
+fn framed(bytes: &[u8]) -> Option<(Vec<Coding>, Document)> {
+    let start = bytes.iter().take(LONGEST_FRAME).position(|&byte| byte == b'{')?;
+    let mut stream = serde_json::Deserializer::from_slice(&bytes[start..]).into_iter::<Value>();
+    let value = stream.next()?.ok()?;
+    let end = start + stream.byte_offset();
+    let text = std::str::from_utf8(&bytes[start..end]).ok()?;
+    let coding = Coding::Framed { before: bytes[..start].to_vec(), after: bytes[end..].to_vec() };
+    (is_named(&value) && bytes.len() - end <= LONGEST_FRAME).then(|| (vec![coding], Document::Json(text.to_owned())))
+}
+
+fn message_pack(bytes: &[u8]) -> Option<Value> {
+    let mut reader = bytes;
+    let value: Value = rmp_serde::from_read(&mut reader).ok()?;
+    (is_named(&value) && reader.is_empty()).then_some(value)
+}
+
+fn is_document(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '['])
+        && serde_json::from_str::<Value>(text).is_ok_and(|value| is_named(&value) || value.is_array())
+}
+
+fn is_named(value: &Value) -> bool {
+    value.as_object().is_some_and(|members| !members.is_empty())
+}
+
+fn unpack(reader: impl Read) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // A small text can unpack to gigabytes.
+    reader.take(LARGEST as u64 + 1).read_to_end(&mut bytes).ok()?;
+    (!bytes.is_empty() && bytes.len() <= LARGEST).then_some(bytes)
+}
+
+fn compressed(mut reader: impl Read) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    reader.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+fn engine(url: bool, padded: bool) -> GeneralPurpose {
+    let config = GeneralPurposeConfig::new()
+        .with_encode_padding(padded)
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    GeneralPurpose::new(if url { &URL_SAFE } else { &STANDARD }, config)
+}
+
+fn base64(text: &str) -> Option<(Coding, Vec<u8>)> {
+    if text.len() < SHORTEST_TEXT {
+        return None;
+    }
+    let url = !text.contains(['+', '/']);
+    let padded = text.ends_with('=') || (text.len() % 4 == 0 && !url);
+    let bytes = engine(url, padded).decode(text).ok()?;
+    Some((Coding::Base64 { url, padded }, bytes))
+}
+
+fn hex(text: &str) -> Option<(Coding, Vec<u8>)> {
+    if text.len() < SHORTEST_TEXT || text.len() % 2 != 0 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    let upper = text.bytes().any(|byte| byte.is_ascii_uppercase());
+    let bytes =
+        (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16)).collect::<Result<_, _>>();
+    Some((Coding::Hex { upper }, bytes.ok()?))
+}
+
+fn percent_decode(text: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        if first == b'%' {
+            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(first);
+            rest = tail;
+        }
+    }
+    Some(bytes)
+}
+
+fn percent_encode(bytes: &[u8]) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    bytes.iter().map(|&byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+const LARGEST: usize = 1 << 20;
+const DEEPEST: usize = 4;
+const SHORTEST_TEXT: usize = 4;
+const SHORTEST_MAC: usize = 8;
+const LONGEST_FRAME: usize = 96;
+const SEPARATORS: [&str; 5] = [".", "--", ":", "|", "~"];
+const MAC_WORDS: [&str; 9] = ["mac", "hmac", "sig", "signature", "tag", "digest", "checksum", "hash", "seal"];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn url64(bytes: impl AsRef<[u8]>) -> String {
+        engine(true, false).encode(bytes)
+    }
+
+    fn samples() -> Vec<(String, &'static str)> {
+        let json = r#"{"principal":"alice","amount": 10.0,"deep":{"exp":1}}"#;
+        let zlib = Coding::Zlib.encode(json.as_bytes().to_vec()).expect("zlib");
+        let mut cbor = Vec::new();
+        ciborium::into_writer(&json!({"principal": "alice", "amount": 10}), &mut cbor).expect("cbor");
+        let packed = rmp_serde::to_vec_named(&json!({"principal": "alice", "amount": 10})).expect("msgpack");
+        let with_mac = [json.as_bytes(), &[0xA5; 32]].concat();
+        let with_expiry = [&[0u8; 8], json.as_bytes()].concat();
+        let jwt = format!("{}.{}.{}", url64(r#"{"alg":"HS256","typ":"JWT"}"#), url64(json), url64([7; 32]));
+        vec![
+            (json.to_owned(), "JSON"),
+            (url64(json), "base64url(JSON)"),
+            (engine(false, true).encode(r#"{"principal":"alice?>","amount":10}"#), "base64(JSON)"),
+            (format!("{}.{}", url64(json), url64([7; 32])), "base64url(JSON).signature"),
+            (format!("v1.{}.{}", url64(json), url64([7; 32])), "prefix.base64url(JSON).signature"),
+            (format!("{}--{}", url64(json), "0123456789abcdef"), "base64url(JSON).signature"),
+            (jwt, "prefix.base64url(JSON).signature"),
+            (url64(zlib), "base64url(zlib(JSON))"),
+            (url64(cbor), "base64url(CBOR)"),
+            (url64(packed), "base64url(MessagePack)"),
+            (url64(with_mac), "base64url(bytes around JSON)"),
+            (format!("rs1.{}.{}", url64(with_expiry), url64([7; 32])), "prefix.base64url(bytes around JSON).signature"),
+            (url64(url64(json)), "base64url(base64url(JSON))"),
+            (json.bytes().map(|byte| format!("{byte:02x}")).collect(), "hex(JSON)"),
+            (percent_encode(json.as_bytes()), "percent(JSON)"),
+        ]
+    }
+
+    #[test]
+    fn every_envelope_is_read_and_rebuilt_with_one_change() {
+        for (state, shown) in samples() {
+            let envelope = Envelope::read(&state).unwrap_or_else(|| panic!("{shown}: not read"));
+            assert_eq!(envelope.shown(), shown, "{state}");
+            assert!(envelope.value()["principal"].as_str().is_some_and(|name| name.starts_with("alice")), "{shown}");
+            let changed =
+                envelope.with("/principal", &json!("mallory")).unwrap_or_else(|| panic!("{shown}: not changed"));
+            let again = Envelope::read(&changed).unwrap_or_else(|| panic!("{shown}: not read again"));
+            let mut expected = envelope.value();
+            expected["principal"] = json!("mallory");
+            assert_eq!(
+                (again.value(), again.prefix, again.suffix),
+                (expected, envelope.prefix.clone(), envelope.suffix.clone())
+            );
+            let more =
+                envelope.with_member("extra", &json!(1)).and_then(|state| Envelope::read(&state)).expect("one more");
+            assert_eq!(more.value()["extra"], json!(1), "{shown}");
+        }
+    }
+
+    #[test]
+    fn unchanged_means_byte_for_byte() {
+        for (state, shown) in samples().into_iter().filter(|(_, shown)| !shown.contains("zlib")) {
+            let envelope = Envelope::read(&state).expect("read");
+            assert_eq!(envelope.rebuilt(envelope.document.clone()).as_ref(), Some(&state), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_signature_is_seen_and_altered_alone() {
+        let state = format!("{}.{}", url64(r#"{"a":1}"#), url64([7; 32]));
+        let envelope = Envelope::read(&state).expect("read");
+        assert!(envelope.may_be_authenticated());
+        let altered = envelope.with_altered_signature().expect("altered");
+        let (body, _) = state.split_once('.').expect("two parts");
+        assert!(altered.starts_with(body) && altered != state && altered.len() == state.len());
+        assert!(!Envelope::read(&url64(r#"{"a":1}"#)).expect("read").may_be_authenticated());
+        assert!(Envelope::read(r#"{"a":1,"mac":"x"}"#).expect("read").may_be_authenticated());
+    }
+
+    #[test]
+    fn ciphertext_is_not_mistaken_for_a_document() {
+        for round in 0..2000 {
+            let bytes: Vec<u8> = (0..24 + round % 80).map(|_| crate::random::below(256) as u8).collect();
+            assert_eq!(Envelope::read(&url64(&bytes)), None, "{bytes:?}");
+        }
+        assert_eq!(Envelope::read("approval_17"), None);
+        assert_eq!(Envelope::read(&crate::random::hex(40)), None);
+    }
+}

@@ -1,0 +1,5 @@
+//! Reading a `requestState` that can be read, and putting one changed value back, with every other byte as issued.
+
+pub mod envelope;
+pub mod fields;
+mod splice;

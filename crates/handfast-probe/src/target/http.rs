@@ -1,0 +1,326 @@
+//! Streamable HTTP: one POST a request, answered by JSON or by a stream of events, read within bounds.
+
+use std::{collections::HashMap, time::Duration};
+
+use handfast_wire::{
+    headers,
+    message::{self, Message, Notification, Request, Response},
+    sse,
+};
+use reqwest::{
+    StatusCode, Url,
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+use secrecy::ExposeSecret;
+use serde_json::Value;
+
+use super::{Body, Era, ExtraHeader, Fault, Options, Reply};
+use crate::identity::{Identities, Identity, Who};
+
+/// Options of the HTTP transport.
+#[derive(Debug, Clone, Default)]
+pub struct HttpOptions {
+    /// Further trusted certificates, in PEM.
+    pub ca_certificates: Option<Vec<u8>>,
+    /// Accept any certificate. Only by its loud name on the command line, `--insecure`.
+    pub dangerous_accept_any_certificate: bool,
+    /// Added to every request.
+    pub headers: Vec<ExtraHeader>,
+    /// The header that carries an identity, when it is not `Authorization: Bearer`.
+    pub identity_header: Option<String>,
+}
+
+/// The URLs to try: the given one, or the usual paths where the operator named none.
+pub fn candidate_urls(url: &Url) -> Vec<Url> {
+    if url.path() != "/" || url.query().is_some() {
+        return vec![url.clone()];
+    }
+    USUAL_PATHS
+        .iter()
+        .map(|path| {
+            let mut candidate = url.clone();
+            candidate.set_path(path);
+            candidate
+        })
+        .collect()
+}
+
+/// A URL without user, password, query and fragment.
+pub(super) fn shown(url: &Url) -> String {
+    format!("{}{}", url.origin().ascii_serialization(), url.path())
+}
+
+/// A connection to one endpoint.
+#[derive(Debug)]
+pub(super) struct Http {
+    url: Url,
+    client: reqwest::Client,
+    extra: HeaderMap,
+    identity_header: Option<HeaderName>,
+    max_body: usize,
+    /// Legacy only: the session that each caller was given.
+    sessions: HashMap<Who, HeaderValue>,
+}
+
+impl Http {
+    /// Prepares a connection; nothing is sent yet.
+    pub(super) fn new(url: Url, options: &Options) -> Result<Self, String> {
+        let mut builder = reqwest::Client::builder()
+            .user_agent(concat!("handfast/", env!("CARGO_PKG_VERSION")))
+            .tcp_nodelay(true)
+            .redirect(same_origin_only());
+        if let Some(pem) = &options.http.ca_certificates {
+            let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(|error| error.to_string())?;
+            if certificates.is_empty() {
+                return Err("the CA file holds no certificate".to_owned());
+            }
+            builder = builder.tls_certs_merge(certificates);
+        }
+        if options.http.dangerous_accept_any_certificate {
+            builder = builder.tls_danger_accept_invalid_certs(true);
+        }
+        let mut extra = HeaderMap::new();
+        for header in &options.http.headers {
+            let name = header_name(&header.name)?;
+            let mut value = HeaderValue::from_str(header.value.expose_secret())
+                .map_err(|_| format!("the value of header `{name}` has characters that HTTP forbids"))?;
+            value.set_sensitive(true);
+            extra.append(name, value);
+        }
+        let identity_header = options.http.identity_header.as_deref().map(header_name).transpose()?;
+        let client = builder.build().map_err(|error| chain(&error))?;
+        Ok(Self { url, client, extra, identity_header, max_body: options.max_body, sessions: HashMap::new() })
+    }
+
+    pub(super) fn shown(&self) -> String {
+        shown(&self.url)
+    }
+
+    /// Sends one request as somebody.
+    pub(super) async fn send(
+        &mut self,
+        era: &Era,
+        identity: &Identity,
+        request: &Request,
+        param_headers: &[(String, String)],
+        timeout: Duration,
+    ) -> Reply {
+        let exchange = async {
+            let headers = match self.headers(era, identity, request, param_headers) {
+                Ok(headers) => headers,
+                Err(reason) => return fault(None, Fault::NotMcp(reason)),
+            };
+            let sent =
+                self.client.post(self.url.clone()).headers(headers).body(request.to_value().to_string()).send().await;
+            match sent {
+                Ok(response) => self.read(response, identity.who, request).await,
+                Err(error) if error.is_connect() => fault(None, Fault::Unreachable(chain(&error))),
+                Err(error) => fault(None, Fault::Closed(chain(&error))),
+            }
+        };
+        tokio::time::timeout(timeout, exchange).await.unwrap_or_else(|_| fault(None, Fault::TimedOut(timeout)))
+    }
+
+    fn headers(
+        &self,
+        era: &Era,
+        identity: &Identity,
+        request: &Request,
+        param_headers: &[(String, String)],
+    ) -> Result<HeaderMap, String> {
+        let mut headers = self.caller_headers(identity)?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        match era {
+            Era::Modern => {
+                let standard = headers::standard(&request.method, &request.params);
+                let mirrors = param_headers.iter().map(|(name, value)| (name.as_str(), value.clone()));
+                for (name, value) in standard.into_iter().chain(mirrors) {
+                    let value = HeaderValue::from_str(&value).map_err(|error| format!("header `{name}`: {error}"))?;
+                    headers.insert(header_name(name)?, value);
+                }
+            }
+            Era::Legacy(version) => {
+                if request.method != "initialize" {
+                    headers.insert(
+                        HeaderName::from_static("mcp-protocol-version"),
+                        HeaderValue::from_str(version).map_err(|error| error.to_string())?,
+                    );
+                }
+                if let Some(session) = self.sessions.get(&identity.who) {
+                    headers.insert(HeaderName::from_static("mcp-session-id"), session.clone());
+                }
+            }
+        }
+        Ok(headers)
+    }
+
+    fn caller_headers(&self, identity: &Identity) -> Result<HeaderMap, String> {
+        let mut headers = self.extra.clone();
+        let Some(credential) = identity.credential() else { return Ok(headers) };
+        let (name, text) = match &self.identity_header {
+            Some(name) => (name.clone(), credential.to_owned()),
+            None => (AUTHORIZATION, format!("Bearer {credential}")),
+        };
+        let mut value = HeaderValue::from_str(&text)
+            .map_err(|_| format!("the credential of {} has characters that HTTP forbids", identity.who.label()))?;
+        value.set_sensitive(true);
+        headers.insert(name, value);
+        Ok(headers)
+    }
+
+    async fn read(&mut self, response: reqwest::Response, who: Who, request: &Request) -> Reply {
+        let status = response.status();
+        if request.method == "initialize" && status.is_success() {
+            if let Some(session) = response.headers().get(headers::SESSION_ID) {
+                self.sessions.insert(who, session.clone());
+            }
+        }
+        let streamed = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
+        let body = if streamed && status.is_success() {
+            read_stream(response, request, self.max_body).await
+        } else {
+            read_whole(response, status, request, self.max_body).await
+        };
+        Reply { status: Some(status.as_u16()), body }
+    }
+
+    /// Sends a notification; the answer, if any, does not matter.
+    pub(super) async fn notify(
+        &self,
+        era: &Era,
+        identity: &Identity,
+        notification: &Notification,
+        timeout: Duration,
+    ) -> Result<(), String> {
+        let stand_in =
+            Request { id: 0.into(), method: notification.method.clone(), params: notification.params.clone() };
+        let headers = self.headers(era, identity, &stand_in, &[])?;
+        let body = notification.to_value().to_string();
+        let sent = self.client.post(self.url.clone()).headers(headers).body(body).timeout(timeout).send();
+        sent.await.map(drop).map_err(|error| chain(&error))
+    }
+
+    /// Ends the legacy sessions that this run was given. "Clients that no longer need a session SHOULD send DELETE."
+    pub(super) async fn close(self, era: &Era, identities: &Identities) {
+        for (who, session) in &self.sessions {
+            let Ok(mut headers) = self.caller_headers(identities.of(*who)) else { continue };
+            headers.insert(HeaderName::from_static("mcp-session-id"), session.clone());
+            if let Era::Legacy(version) = era {
+                if let Ok(version) = HeaderValue::from_str(version) {
+                    headers.insert(HeaderName::from_static("mcp-protocol-version"), version);
+                }
+            }
+            // A server that refuses to end a session keeps it; that is its business here.
+            let _ = self.client.delete(self.url.clone()).headers(headers).timeout(CLOSING).send().await;
+        }
+    }
+}
+
+async fn read_whole(mut response: reqwest::Response, status: StatusCode, request: &Request, limit: usize) -> Body {
+    let mut bytes = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if bytes.len() + chunk.len() > limit => return Body::Fault(Fault::TooLarge(limit)),
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            Ok(None) => break,
+            Err(error) => return Body::Fault(Fault::Closed(chain(&error))),
+        }
+    }
+    match message::parse(&bytes) {
+        Ok(Message::Response(answer)) => match addressed(answer, request) {
+            Ok(body) => body,
+            Err(fault) => Body::Fault(fault),
+        },
+        _ if !status.is_success() => {
+            Body::Bare(String::from_utf8_lossy(&bytes).chars().take(SHOWN_OF_BARE_BODY).collect())
+        }
+        Ok(_) => Body::Fault(Fault::NotMcp("a message that is no answer".to_owned())),
+        Err(error) => Body::Fault(Fault::NotMcp(error.to_string())),
+    }
+}
+
+async fn read_stream(mut response: reqwest::Response, request: &Request, limit: usize) -> Body {
+    let mut decoder = sse::Decoder::new(limit);
+    let mut received = 0;
+    loop {
+        let chunk = match response.chunk().await {
+            Ok(Some(chunk)) => chunk,
+            Ok(None) => return Body::Fault(Fault::Closed("the stream ended".to_owned())),
+            Err(error) => return Body::Fault(Fault::Closed(chain(&error))),
+        };
+        received += chunk.len();
+        let Ok(events) = decoder.push(&chunk) else { return Body::Fault(Fault::TooLarge(limit)) };
+        for event in events.iter().filter(|event| !event.data.is_empty()) {
+            match message::parse(event.data.as_bytes()) {
+                // Another id is an answer to something else; a stream may carry it before ours.
+                Ok(Message::Response(answer)) if answer.id.is_none() || answer.id.as_ref() == Some(&request.id) => {
+                    return answered(answer);
+                }
+                Ok(_) => {}
+                Err(error) => return Body::Fault(Fault::NotMcp(error.to_string())),
+            }
+        }
+        if received > limit {
+            return Body::Fault(Fault::TooLarge(limit));
+        }
+    }
+}
+
+fn addressed(answer: Response, request: &Request) -> Result<Body, Fault> {
+    match &answer.id {
+        Some(id) if *id != request.id => Err(Fault::NotMcp("the answer carries the id of another request".to_owned())),
+        _ => Ok(answered(answer)),
+    }
+}
+
+pub(super) fn answered(answer: Response) -> Body {
+    match answer.outcome {
+        Ok(result @ Value::Object(_)) => Body::Result(result),
+        Ok(_) => Body::Fault(Fault::NotMcp("the result is not an object".to_owned())),
+        Err(error) => Body::Error(error),
+    }
+}
+
+fn fault(status: Option<u16>, fault: Fault) -> Reply {
+    Reply { status, body: Body::Fault(fault) }
+}
+
+/// Redirects are followed within one origin only: a credential must never travel to another.
+fn same_origin_only() -> reqwest::redirect::Policy {
+    reqwest::redirect::Policy::custom(|attempt| {
+        let first = attempt.previous().first().map(Url::origin);
+        if attempt.previous().len() <= MAX_REDIRECTS && first == Some(attempt.url().origin()) {
+            attempt.follow()
+        } else {
+            attempt.stop()
+        }
+    })
+}
+
+fn header_name(name: &str) -> Result<HeaderName, String> {
+    HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is not a header name"))
+}
+
+/// An error with its causes: the outermost one alone says "error sending request".
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+const USUAL_PATHS: [&str; 3] = ["/mcp", "/", "/rpc"];
+const MAX_REDIRECTS: usize = 5;
+const SHOWN_OF_BARE_BODY: usize = 400;
+const CLOSING: Duration = Duration::from_secs(2);

@@ -1,0 +1,268 @@
+//! The server under test: one place that sends a call as somebody and returns what came back, whatever came back.
+//!
+//! What lives here: transports, the handshake, bounds on time and size. What never does: judgement. A [`Reply`] says
+//! what happened; [`crate::disposition`] says what it means.
+
+mod handshake;
+mod http;
+mod stdio;
+
+use std::time::Duration;
+
+use handfast_wire::{
+    headers,
+    message::{Object, Request, RequestId, RpcError},
+    meta,
+};
+use secrecy::SecretString;
+use serde_json::Value;
+
+use crate::identity::{Identities, Identity, Who};
+
+pub use handshake::{Handshake, NoTarget, connect};
+pub use http::{HttpOptions, candidate_urls};
+pub use stdio::StdioOptions;
+
+/// Where the server is.
+#[derive(Debug, Clone)]
+pub enum Address {
+    /// A URL.
+    Http(reqwest::Url),
+    /// A program to start, with its arguments.
+    Stdio {
+        /// Path or name of the program.
+        program: String,
+        /// Its arguments.
+        arguments: Vec<String>,
+    },
+}
+
+impl Address {
+    /// The address as reports show it: a URL without user, password and query; a command line without arguments that may be secret.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Http(url) => http::shown(url),
+            Self::Stdio { program, arguments } if arguments.is_empty() => program.clone(),
+            Self::Stdio { program, arguments } => format!("{program} ({} arguments)", arguments.len()),
+        }
+    }
+}
+
+/// Bounds and transport options of a run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Time for one answer.
+    pub timeout: Duration,
+    /// Time for a child process to answer its first message.
+    pub start_timeout: Duration,
+    /// Bytes that one answer may have.
+    pub max_body: usize,
+    /// The `_meta` key that carries the principal over stdio.
+    pub principal_key: String,
+    /// HTTP only.
+    pub http: HttpOptions,
+    /// stdio only.
+    pub stdio: StdioOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            timeout: Duration::from_secs(10),
+            start_timeout: Duration::from_secs(60),
+            max_body: 8 * 1024 * 1024,
+            principal_key: meta::PRINCIPAL.to_owned(),
+            http: HttpOptions::default(),
+            stdio: StdioOptions::default(),
+        }
+    }
+}
+
+/// A header that the operator adds to every request.
+#[derive(Debug, Clone)]
+pub struct ExtraHeader {
+    /// Its name.
+    pub name: String,
+    /// Its value, which may be a secret.
+    pub value: SecretString,
+}
+
+/// The protocol that the server speaks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Era {
+    /// 2026-07-28: stateless.
+    Modern,
+    /// `initialize` first; the version that was agreed on.
+    Legacy(String),
+}
+
+impl Era {
+    /// As the reports name it.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Modern => format!("stateless({})", meta::MODERN),
+            Self::Legacy(_) => "legacy(initialize)".to_owned(),
+        }
+    }
+}
+
+/// A call that somebody makes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// The JSON-RPC method.
+    pub method: String,
+    /// The parameters, without `_meta`.
+    pub params: Object,
+    /// `Mcp-Param-*` headers that the tool's schema asks for.
+    pub param_headers: Vec<(String, String)>,
+}
+
+impl Call {
+    /// A call without header mirrors.
+    pub fn new(method: &str, params: Object) -> Self {
+        Self { method: method.to_owned(), params, param_headers: Vec::new() }
+    }
+
+    /// `tools/call` and its like by name: `tools/call read_basket`.
+    pub fn title(&self) -> String {
+        match headers::name_of(&self.method, &self.params) {
+            Some(name) => format!("{} {name}", self.method),
+            None => self.method.clone(),
+        }
+    }
+}
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The HTTP status, where there is one.
+    pub status: Option<u16>,
+    /// The answer, or why there is none.
+    pub body: Body,
+}
+
+/// The answer, or why there is none.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// A JSON-RPC result.
+    Result(Value),
+    /// A JSON-RPC error.
+    Error(RpcError),
+    /// No JSON-RPC answer; the HTTP status is all there is. Holds the start of the body.
+    Bare(String),
+    /// No usable answer at all.
+    Fault(Fault),
+}
+
+/// Why there is no usable answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Fault {
+    /// Nothing listens, or the connection could not be made or was refused.
+    #[error("could not connect: {0}")]
+    Unreachable(String),
+    /// The connection or the process ended before the answer was whole.
+    #[error("the connection ended before the answer: {0}")]
+    Closed(String),
+    /// Nothing came in time.
+    #[error("no answer within {} ms", .0.as_millis())]
+    TimedOut(Duration),
+    /// The answer is longer than the bound.
+    #[error("the answer is longer than {0} bytes")]
+    TooLarge(usize),
+    /// The bytes are no JSON-RPC answer to this request.
+    #[error("not a JSON-RPC answer: {0}")]
+    NotMcp(String),
+}
+
+/// A server with which a protocol was agreed on.
+#[derive(Debug)]
+pub struct Target {
+    era: Era,
+    wire: Wire,
+    options: Options,
+    identities: Identities,
+    next_id: u64,
+}
+
+#[derive(Debug)]
+enum Wire {
+    Http(http::Http),
+    Stdio(stdio::Stdio),
+}
+
+impl Target {
+    /// Sends one call as somebody and waits for its answer.
+    pub async fn send(&mut self, who: Who, call: &Call) -> Reply {
+        self.send_within(who, call, self.options.timeout).await
+    }
+
+    async fn send_within(&mut self, who: Who, call: &Call, timeout: Duration) -> Reply {
+        let identity = self.identities.of(who).clone();
+        let request = self.request(&identity, call);
+        match &mut self.wire {
+            Wire::Http(http) => http.send(&self.era, &identity, &request, &call.param_headers, timeout).await,
+            Wire::Stdio(stdio) => stdio.send(&request, timeout).await,
+        }
+    }
+
+    fn request(&mut self, identity: &Identity, call: &Call) -> Request {
+        self.next_id += 1;
+        let mut params = call.params.clone();
+        let mut own = match self.era {
+            Era::Modern => meta::modern(meta::every_capability(), CLIENT_NAME, env!("CARGO_PKG_VERSION")),
+            Era::Legacy(_) => Object::new(),
+        };
+        if let (Wire::Stdio(_), Some(principal)) = (&self.wire, identity.credential()) {
+            own.insert(self.options.principal_key.clone(), principal.into());
+        }
+        if !own.is_empty() {
+            params.insert("_meta".into(), Value::Object(own));
+        }
+        Request { id: RequestId::from(self.next_id), method: call.method.clone(), params }
+    }
+
+    /// The protocol that was agreed on.
+    pub fn era(&self) -> &Era {
+        &self.era
+    }
+
+    /// `http` or `stdio`.
+    pub fn transport(&self) -> &'static str {
+        match self.wire {
+            Wire::Http(_) => "http",
+            Wire::Stdio(_) => "stdio",
+        }
+    }
+
+    /// The endpoint as reports show it.
+    pub fn endpoint(&self) -> String {
+        match &self.wire {
+            Wire::Http(http) => http.shown(),
+            Wire::Stdio(stdio) => stdio.shown(),
+        }
+    }
+
+    /// Who the callers are.
+    pub fn identities(&self) -> &Identities {
+        &self.identities
+    }
+
+    /// The first line that a stdio server printed among its messages, and how many such lines there were.
+    pub fn noise(&self) -> Option<(String, usize)> {
+        match &self.wire {
+            Wire::Http(_) => None,
+            Wire::Stdio(stdio) => stdio.noise(),
+        }
+    }
+
+    /// Ends what was started: legacy sessions, or the child with every process that it started.
+    pub async fn close(self) {
+        match self.wire {
+            Wire::Http(http) => http.close(&self.era, &self.identities).await,
+            Wire::Stdio(stdio) => stdio.close().await,
+        }
+    }
+}
+
+const CLIENT_NAME: &str = "handfast";

@@ -1,0 +1,355 @@
+//! One experiment on the server: calls made as somebody, within bounds, each recorded as evidence.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use handfast_wire::{
+    message::Object,
+    pointer,
+    result::{InputRequired, Task},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    answers::{self, Form},
+    canary::{Canaries, Canary},
+    clock::Deadline,
+    discovery::{Map, emitted},
+    disposition::{self, Disposition, Unclear},
+    evidence::Step,
+    identity::Who,
+    profile::Profile,
+    redact::Redactor,
+    surface::Surface,
+    target::{Body, Call, Fault, Reply, Target},
+    verdict::{Halt, Reason},
+};
+
+/// Everything that the experiments of one run share.
+pub struct Session<'p> {
+    pub(crate) target: Target,
+    /// What the server lists.
+    pub surface: Surface,
+    /// Which tool hands out what, and who takes it.
+    pub map: Map,
+    pub(crate) profile: &'p Profile,
+    pub(crate) include_destructive: bool,
+    pub(crate) canaries: Canaries,
+    pub(crate) redactor: Redactor,
+    pub(crate) form: Form,
+    /// Handles that fill the other arguments of a call: one for each caller and kind.
+    pub(crate) purse: BTreeMap<(char, usize), Value>,
+    /// Kinds that are being minted right now: a profile may name a circle.
+    pub(crate) minting: Vec<usize>,
+    budget: Budget,
+    progress: &'p dyn Fn(&str),
+}
+
+#[derive(Debug)]
+struct Budget {
+    calls_left: usize,
+    calls_made: usize,
+    deadline: Deadline,
+    silent_in_a_row: usize,
+}
+
+/// An answer, what it means, and what was sent to get it.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    /// As it came.
+    pub reply: Reply,
+    /// What it means.
+    pub disposition: Disposition,
+    /// Every text in the call: none of it is a marker when it comes back.
+    pub sent: Vec<String>,
+    last_words: String,
+}
+
+impl Answer {
+    /// The result, where there is one.
+    pub fn result(&self) -> Option<&Value> {
+        match &self.reply.body {
+            Body::Result(result) => Some(result),
+            _ => None,
+        }
+    }
+
+    /// What the server said, for a sentence.
+    pub fn said(&self) -> String {
+        match &self.disposition {
+            Disposition::Accepted => self.result().map(crate::marker::visible_text).unwrap_or_default(),
+            Disposition::Refused(refusal) => refusal.to_string(),
+            Disposition::Asked(asked) => {
+                format!("asks for {}", asked.requests.keys().cloned().collect::<Vec<_>>().join(", "))
+            }
+            Disposition::Task(task) => format!("task {}", task.status),
+            Disposition::Unclear(unclear) => format!("{unclear}{}", self.last_words),
+        }
+    }
+
+    /// The halt that an unclear answer means: lost, late, or simply unclear.
+    pub fn unclear(&self) -> Option<Halt> {
+        match &self.disposition {
+            Disposition::Unclear(_) | Disposition::Task(_) => {
+                Some(self.lost().unwrap_or_else(|| Halt::errored(Reason::Unclear, self.said())))
+            }
+            _ => None,
+        }
+    }
+
+    /// The halt of an answer that never came.
+    pub fn lost(&self) -> Option<Halt> {
+        match &self.disposition {
+            Disposition::Unclear(Unclear::Fault(Fault::TimedOut(_))) => {
+                Some(Halt::errored(Reason::TimedOut, self.said()))
+            }
+            Disposition::Unclear(Unclear::Fault(Fault::Unreachable(_))) => {
+                Some(Halt::errored(Reason::Unreachable, self.said()))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<'p> Session<'p> {
+    /// A session with a server that listed its surface.
+    pub fn new(
+        target: Target,
+        surface: Surface,
+        profile: &'p Profile,
+        include_destructive: bool,
+        max_calls: usize,
+        deadline: Deadline,
+        progress: &'p dyn Fn(&str),
+    ) -> Self {
+        let mut redactor = Redactor::default();
+        for who in [Who::A, Who::B, Who::Impostor] {
+            let identity = target.identities().of(who);
+            // A synthetic identity is no secret, and a reader wants to see it come back.
+            if let (Some(credential), false) = (identity.credential(), identity.synthetic) {
+                redactor.hide(credential, who.label());
+            }
+        }
+        Self {
+            target,
+            surface,
+            map: Map::default(),
+            profile,
+            include_destructive,
+            canaries: Canaries::new(),
+            redactor,
+            form: Form::Specified,
+            purse: BTreeMap::new(),
+            minting: Vec::new(),
+            budget: Budget { calls_left: max_calls, calls_made: 0, deadline, silent_in_a_row: 0 },
+            progress,
+        }
+    }
+
+    /// How many calls were made.
+    pub fn calls(&self) -> usize {
+        self.budget.calls_made
+    }
+
+    /// Ends the session and everything that it started.
+    pub async fn close(self) {
+        self.target.close().await;
+    }
+
+    /// Whether this tool may be called.
+    pub fn may_call(&self, tool: &crate::surface::Tool) -> bool {
+        !self.profile.denies(&tool.name) && (tool.destructive.is_none() || self.include_destructive)
+    }
+}
+
+/// One experiment of a session.
+pub struct Trial<'t, 'p> {
+    /// What it shares with the others.
+    pub session: &'t mut Session<'p>,
+    /// The exchanges so far.
+    pub steps: Vec<Step>,
+}
+
+impl<'t, 'p> Trial<'t, 'p> {
+    /// An experiment without any exchange yet.
+    pub fn new(session: &'t mut Session<'p>) -> Self {
+        Self { session, steps: Vec::new() }
+    }
+
+    /// A fresh canary of this caller.
+    pub fn canary(&mut self, who: Who) -> Canary {
+        self.session.canaries.fresh(who)
+    }
+
+    /// One call and its answer; a task is followed to its end.
+    ///
+    /// # Errors
+    /// A [`Halt`] when the run's bounds are reached or the server is gone.
+    pub async fn call(&mut self, step: &str, who: Who, call: &Call) -> Result<Answer, Halt> {
+        (self.session.progress)(&format!("{step}: {} as {}", call.title(), who.label()));
+        let reply = self.send(who, call).await?;
+        let reply = match disposition::of(&reply) {
+            Disposition::Task(task) => self.follow(who, task).await?.unwrap_or(reply),
+            _ => reply,
+        };
+        let disposition = disposition::of(&reply);
+        if let Disposition::Asked(InputRequired { state: Some(state), .. }) = &disposition {
+            self.session.redactor.shorten(state);
+        }
+        let sent = strings_in(&Value::Object(call.params.clone()));
+        let answer = Answer { reply, disposition, sent, last_words: String::new() };
+        self.record(step, who, call, &answer);
+        match answer.lost().filter(|halt| halt.reason == Reason::Unreachable) {
+            Some(halt) => Err(halt),
+            None => Ok(answer),
+        }
+    }
+
+    async fn send(&mut self, who: Who, call: &Call) -> Result<Reply, Halt> {
+        let budget = &mut self.session.budget;
+        let Some(left) = budget.deadline.left() else {
+            return Err(Halt::errored(Reason::TimedOut, "the time for the whole run is used up (--max-time)"));
+        };
+        if budget.calls_left == 0 {
+            return Err(Halt::errored(
+                Reason::CallLimit,
+                "the number of calls for the whole run is used up (--max-calls)",
+            ));
+        }
+        if budget.silent_in_a_row >= MOST_SILENCE {
+            return Err(Halt::errored(Reason::TimedOut, "the server stopped answering"));
+        }
+        budget.calls_left -= 1;
+        budget.calls_made += 1;
+        let reply = match tokio::time::timeout(left, self.session.target.send(who, call)).await {
+            Ok(reply) => reply,
+            Err(_) => Reply { status: None, body: Body::Fault(Fault::TimedOut(left)) },
+        };
+        let silent = matches!(reply.body, Body::Fault(Fault::TimedOut(_)));
+        let budget = &mut self.session.budget;
+        budget.silent_in_a_row = if silent { budget.silent_in_a_row + 1 } else { 0 };
+        Ok(reply)
+    }
+
+    /// Follows a task with `tasks/get`, at the pace that the server asks for, until it ends or the run's time is up.
+    async fn follow(&mut self, who: Who, mut task: Task) -> Result<Option<Reply>, Halt> {
+        for _ in 0..MOST_LOOKS {
+            if task.status != "working" {
+                return Ok(None);
+            }
+            let pause = Duration::from_millis(task.poll_interval_ms.unwrap_or(0)).min(LONGEST_PAUSE);
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
+            let mut params = Object::new();
+            params.insert("taskId".into(), task.id.clone().into());
+            let reply = self.send(who, &Call::new("tasks/get", params)).await?;
+            let Body::Result(result) = &reply.body else { return Ok(Some(reply)) };
+            let Some(seen) = handfast_wire::result::task(result) else { return Ok(Some(reply)) };
+            let node = result.get("task").filter(|node| node.is_object()).unwrap_or(result);
+            match seen.status.as_str() {
+                "completed" => {
+                    let inner = node.get("result").or_else(|| result.get("result")).cloned();
+                    return Ok(inner.map(|inner| Reply { status: reply.status, body: Body::Result(inner) }));
+                }
+                "failed" | "cancelled" => {
+                    let why = node.pointer("/error/message").or_else(|| node.get("statusMessage"));
+                    let text = why.and_then(Value::as_str).unwrap_or("the task failed").to_owned();
+                    let result = json!({"isError": true, "content": [{"type": "text", "text": text}]});
+                    return Ok(Some(Reply { status: reply.status, body: Body::Result(result) }));
+                }
+                _ => task = Task { id: task.id, ..seen },
+            }
+        }
+        Ok(None)
+    }
+
+    /// One call, answering honestly whatever the server asks on the way.
+    ///
+    /// # Errors
+    /// As [`Trial::call`].
+    pub async fn complete(&mut self, step: &str, who: Who, call: &Call) -> Result<Answer, Halt> {
+        let mut answer = self.call(step, who, call).await?;
+        let mut sent = answer.sent.clone();
+        for _ in 0..MOST_ROUNDS {
+            let Disposition::Asked(asked) = answer.disposition.clone() else { break };
+            let canary = self.canary(who);
+            let retry = self.retry(call, &asked, asked.state.clone(), &canary);
+            answer = self.call(step, who, &retry).await?;
+            sent.extend(answer.sent.iter().cloned());
+        }
+        answer.sent = sent;
+        Ok(answer)
+    }
+
+    /// The call again, with answers and a state.
+    pub fn retry(&self, call: &Call, asked: &InputRequired, state: Option<String>, canary: &Canary) -> Call {
+        let mut retry = call.clone();
+        if !asked.requests.is_empty() {
+            let name = call.params.get("name").and_then(Value::as_str).unwrap_or_default();
+            let fixed = self.session.profile.answers(name);
+            let answers = answers::accept(asked, self.session.form, canary, &fixed);
+            retry.params.insert("inputResponses".into(), Value::Object(answers));
+        }
+        // "If the result had no requestState the retry must not carry one."
+        if let Some(state) = state {
+            retry.params.insert("requestState".into(), state.into());
+        }
+        retry
+    }
+
+    fn record(&mut self, step: &str, who: Who, call: &Call, answer: &Answer) {
+        let redactor = &self.session.redactor;
+        let shown = ["arguments", "inputResponses", "requestState", "uri"];
+        let params: Object = call
+            .params
+            .iter()
+            .filter(|(name, _)| shown.contains(&name.as_str()))
+            .map(|(name, value)| (name.clone(), redactor.json(value, SHOWN_ARGUMENT)))
+            .collect();
+        let mut step = Step {
+            step: step.to_owned(),
+            who: who.label(),
+            call: call.title(),
+            arguments: Value::Object(params),
+            disposition: answer.disposition.word(),
+            answer: redactor.excerpt(&answer.said(), SHOWN_ANSWER),
+            http_status: answer.reply.status,
+        };
+        step.call = redactor.text(&step.call);
+        self.steps.push(step);
+    }
+
+    /// Remembers a handle, so that reports show its fingerprint.
+    pub fn shorten(&mut self, handle: &Value) {
+        self.session.redactor.shorten(&emitted::text_of(handle));
+    }
+
+    /// A handle as reports show it.
+    pub fn shown(&self, handle: &Value) -> Value {
+        self.session.redactor.json(handle, SHOWN_ARGUMENT)
+    }
+
+    /// A sentence as reports show it.
+    pub fn clean(&self, text: &str) -> String {
+        self.session.redactor.excerpt(text, SHOWN_ANSWER)
+    }
+}
+
+/// Every string and number in a value, as text.
+pub fn strings_in(value: &Value) -> Vec<String> {
+    pointer::scalars(value, 2000)
+        .into_iter()
+        .filter_map(|(_, scalar)| match scalar {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        })
+        .collect()
+}
+
+const MOST_SILENCE: usize = 2;
+const MOST_ROUNDS: usize = 6;
+const MOST_LOOKS: usize = 100;
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+const SHOWN_ARGUMENT: usize = 120;
+const SHOWN_ANSWER: usize = 300;

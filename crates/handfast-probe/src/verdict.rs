@@ -1,0 +1,377 @@
+//! The four verdicts, the named reasons, and the proofs without which neither *confirmed* nor *refuted* can be said.
+
+use serde::Serialize;
+
+use crate::{disposition::Disposition, evidence::Step, trial::Answer};
+
+/// What a check concludes. Its claim states the weakness: confirmed is bad news, refuted is good news.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// The weakness is there, shown by the server's own words.
+    Confirmed,
+    /// It is not there, and the controls show that the experiment could have found it.
+    Refuted,
+    /// A precondition is missing.
+    Skipped,
+    /// The experiment failed.
+    Errored,
+}
+
+impl Verdict {
+    /// In the order in which totals are printed.
+    pub const ALL: [Self; 4] = [Self::Confirmed, Self::Refuted, Self::Skipped, Self::Errored];
+
+    /// The verdict as one word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Confirmed => "confirmed",
+            Self::Refuted => "refuted",
+            Self::Skipped => "skipped",
+            Self::Errored => "errored",
+        }
+    }
+}
+
+/// How bad a confirmed weakness is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Nothing to act on.
+    Info,
+    /// Hardening.
+    Low,
+    /// A weakness without a shown effect.
+    Medium,
+    /// One user acts with the rights or data of another.
+    High,
+    /// Without any credential.
+    Critical,
+}
+
+macro_rules! reasons {
+    ($($(#[$doc:meta])* $name:ident = $slug:literal,)*) => {
+        /// Why a verdict is what it is. The slugs are stable: pipelines match on them.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Reason { $($(#[$doc])* $name,)* }
+
+        impl Reason {
+            /// Every reason, for documentation and tests.
+            pub const ALL: &'static [Self] = &[$(Self::$name,)*];
+
+            /// The stable text.
+            pub fn slug(self) -> &'static str {
+                match self { $(Self::$name => $slug,)* }
+            }
+        }
+    };
+}
+
+reasons! {
+    /// A handle minted for A was honoured for B, and A's data came back.
+    HandleNotBound = "handle-not-bound",
+    /// A's handle was refused to B.
+    HandleBound = "handle-bound",
+    /// The marker that would show whose object came back shows it for handles that were never A's as well.
+    HandleWitnessUnusable = "handle-witness-unusable",
+    /// A handle that was never minted was honoured: no validation at all, so nothing to be unbound from.
+    ForgedHandleHonoured = "forged-handle-honoured",
+    /// B's use of A's handle was accepted, but nothing shows that it reached A's object.
+    CrossUseUnattributable = "cross-use-unattributable",
+    /// To the server, A and B are the same caller, or it looks at no credential at all.
+    IdentitiesNotDistinguished = "identities-not-distinguished",
+    /// B could not mint and use a handle of its own.
+    SecondIdentityNotLive = "second-identity-not-live",
+    /// No tool, resource template or prompt takes a value that a tool hands out.
+    NoToolConsumesAHandle = "no-tool-consumes-a-handle",
+    /// No tool hands out a value that looks like a handle.
+    NoToolMintsAHandle = "no-tool-mints-a-handle",
+    /// No call was answered with `input_required` and a `requestState`.
+    NothingReturnedInputRequired = "nothing-returned-input-required",
+    /// The honest retry did not succeed, so a refusal would show nothing.
+    UntouchedRetryDidNotSucceed = "untouched-retry-did-not-succeed",
+    /// Every altered state was refused.
+    StateIntegrityHeld = "state-integrity-held",
+    /// The state is not consulted, so accepting an altered one shows nothing.
+    StateWitnessUnusable = "state-witness-unusable",
+    /// A random state was accepted.
+    RandomStateAccepted = "random-state-accepted",
+    /// A state with another value in a field that matters was accepted.
+    AlteredStateAccepted = "altered-state-accepted",
+    /// A state was accepted with a change that any authentication would have noticed.
+    StateNotAuthenticated = "state-not-authenticated",
+    /// An altered state was neither refused nor used: the server asked again.
+    BadStateIgnored = "bad-state-ignored",
+    /// An altered state made the server fall over: that shows nothing about integrity.
+    RefusedByCrash = "refused-by-crash",
+    /// No MCP server answered at the address.
+    NoServerAnswered = "no-server-answered",
+    /// The command cannot be run.
+    TargetNotExecutable = "target-not-executable",
+    /// The server refused identity A: it needs a real credential.
+    NeedsIdentityA = "needs-identity:a",
+    /// A control did not do what it must, so the experiment is invalid.
+    ControlFailed = "control-failed",
+    /// The answer says neither yes nor no.
+    Unclear = "unclear",
+    /// The same experiment gave different answers.
+    Unstable = "unstable",
+    /// No answer in time.
+    TimedOut = "timed-out",
+    /// The bound on calls was reached.
+    CallLimit = "call-limit",
+    /// The server was lost on the way.
+    Unreachable = "unreachable",
+    /// The probe itself failed.
+    ProbeBug = "probe-bug",
+}
+
+impl Serialize for Reason {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.slug())
+    }
+}
+
+/// Something worth knowing that is no finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Observation {
+    /// A stable slug.
+    pub id: &'static str,
+    /// A sentence.
+    pub text: String,
+}
+
+/// The end of an experiment that could not be carried through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Halt {
+    /// Skipped or errored.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: Reason,
+    /// A sentence.
+    pub detail: String,
+}
+
+impl Halt {
+    /// A precondition is missing.
+    pub fn skipped(reason: Reason, detail: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Skipped, reason, detail: detail.into() }
+    }
+
+    /// The experiment failed.
+    pub fn errored(reason: Reason, detail: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Errored, reason, detail: detail.into() }
+    }
+}
+
+/// One entry point under test, with its own controls.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// For example `tools/call read_basket#basket_id`.
+    pub entry: String,
+    /// What was concluded for it.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: Reason,
+    /// A sentence.
+    pub detail: String,
+    /// How bad, where confirmed.
+    #[serde(skip)]
+    pub severity: Option<Severity>,
+    /// Facts for the evidence: handles, marker, mutation.
+    #[serde(skip)]
+    pub facts: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Row {
+    /// The weakness is there. Needs the controls that show that it could have been otherwise.
+    pub fn confirmed(_: &Controls, entry: &str, reason: Reason, severity: Severity, detail: String) -> Self {
+        let severity = Some(severity);
+        Self {
+            entry: entry.to_owned(),
+            verdict: Verdict::Confirmed,
+            reason,
+            detail,
+            severity,
+            facts: Default::default(),
+        }
+    }
+
+    /// The weakness is not there. Needs the controls that show that it would have been found.
+    pub fn refuted(_: &Controls, entry: &str, reason: Reason, detail: String) -> Self {
+        let verdict = Verdict::Refuted;
+        Self { entry: entry.to_owned(), verdict, reason, detail, severity: None, facts: Default::default() }
+    }
+
+    /// Nothing was concluded.
+    pub fn halted(entry: &str, halt: Halt) -> Self {
+        let Halt { verdict, reason, detail } = halt;
+        Self { entry: entry.to_owned(), verdict, reason, detail, severity: None, facts: Default::default() }
+    }
+}
+
+/// Proof that an experiment is valid: what should be accepted was accepted, and what should be refused could be.
+/// Only [`ControlPlan::hold`] makes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Controls {
+    negative: Negative,
+}
+
+impl Controls {
+    /// What the negative control showed.
+    pub fn negative(&self) -> &Negative {
+        &self.negative
+    }
+}
+
+/// What a control showed that presented something that nobody issued.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Negative {
+    /// It was refused, in these (normalised) words: the clean case.
+    Refused(String),
+    /// It was ignored, and the server asked again.
+    AskedAgain,
+    /// It was honoured: acceptance shows nothing by itself.
+    Honoured,
+}
+
+/// Collects controls until they prove something.
+#[derive(Debug, Default)]
+pub struct ControlPlan {
+    accepted: usize,
+    negative: Option<Negative>,
+}
+
+impl ControlPlan {
+    /// A control that must be accepted. `otherwise` says what its failure means.
+    pub fn accepts(&mut self, answer: &Answer, otherwise: impl FnOnce(String) -> Halt) -> Result<(), Halt> {
+        match &answer.disposition {
+            Disposition::Accepted => {
+                self.accepted += 1;
+                Ok(())
+            }
+            _ => Err(answer.unclear().unwrap_or_else(|| otherwise(answer.said()))),
+        }
+    }
+
+    /// The negative control: something that nobody issued. Refused, asked again or honoured; anything else is no control.
+    pub fn presents_unissued(&mut self, answer: &Answer, presented: &[String]) -> Result<(), Halt> {
+        let negative = match &answer.disposition {
+            Disposition::Refused(refusal) => Negative::Refused(refusal.normalised(presented)),
+            Disposition::Asked(_) => Negative::AskedAgain,
+            Disposition::Accepted => Negative::Honoured,
+            Disposition::Task(_) | Disposition::Unclear(_) => {
+                let said = format!("the negative control was not refused but answered unclearly: {}", answer.said());
+                return Err(answer.lost().unwrap_or_else(|| Halt::errored(Reason::ControlFailed, said)));
+            }
+        };
+        self.negative = Some(negative);
+        Ok(())
+    }
+
+    /// The proof, if the controls are complete: at least one acceptance and one negative control.
+    pub fn hold(self) -> Result<Controls, Halt> {
+        match self.negative {
+            Some(negative) if self.accepted > 0 => Ok(Controls { negative }),
+            _ => Err(Halt::errored(Reason::ProbeBug, "a subject was tried without both kinds of control")),
+        }
+    }
+}
+
+/// What one check concluded, with everything that backs it.
+#[derive(Debug, Clone)]
+pub struct Judgement {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// Why.
+    pub reason: Reason,
+    /// A sentence or a few.
+    pub detail: String,
+    /// How bad, where confirmed.
+    pub severity: Option<Severity>,
+    /// CWE numbers, the primary one first.
+    pub cwe: Vec<u32>,
+    /// Near misses and side remarks.
+    pub observations: Vec<Observation>,
+    /// One row for each entry point.
+    pub rows: Vec<Row>,
+    /// The exchanges, in order.
+    pub steps: Vec<Step>,
+}
+
+impl Judgement {
+    /// A check that did not get as far as an entry point.
+    pub fn halted(halt: Halt) -> Self {
+        let Halt { verdict, reason, detail } = halt;
+        Self {
+            verdict,
+            reason,
+            detail,
+            severity: None,
+            cwe: Vec::new(),
+            observations: Vec::new(),
+            rows: Vec::new(),
+            steps: Vec::new(),
+        }
+    }
+
+    /// The verdict over several entry points: one confirmed is enough; refuted needs that nothing was left unclear.
+    pub fn over(rows: Vec<Row>, observations: Vec<Observation>) -> Self {
+        let deciding = [Verdict::Confirmed, Verdict::Errored, Verdict::Refuted, Verdict::Skipped]
+            .into_iter()
+            .find_map(|verdict| rows.iter().filter(|row| row.verdict == verdict).max_by_key(|row| row.severity));
+        let Some(row) = deciding else {
+            return Self::halted(Halt::errored(Reason::ProbeBug, "no entry point was judged"));
+        };
+        Self {
+            verdict: row.verdict,
+            reason: row.reason,
+            detail: row.detail.clone(),
+            severity: row.severity,
+            cwe: Vec::new(),
+            observations,
+            steps: Vec::new(),
+            rows,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(verdict: Verdict) -> Row {
+        let halt = Halt { verdict, reason: Reason::Unclear, detail: String::new() };
+        Row::halted("x", halt)
+    }
+
+    #[test]
+    fn one_confirmed_entry_is_enough_and_an_unclear_one_forbids_refuted() {
+        use Verdict::*;
+        let over =
+            |verdicts: &[Verdict]| Judgement::over(verdicts.iter().copied().map(row).collect(), Vec::new()).verdict;
+        assert_eq!(over(&[Refuted, Confirmed, Errored]), Confirmed);
+        assert_eq!(over(&[Refuted, Errored]), Errored);
+        assert_eq!(over(&[Refuted, Skipped]), Refuted);
+        assert_eq!(over(&[Skipped]), Skipped);
+        assert_eq!(over(&[]), Errored);
+    }
+
+    #[test]
+    fn there_are_no_controls_without_both_kinds() {
+        assert!(ControlPlan::default().hold().is_err());
+        let only_accepted = ControlPlan { accepted: 3, negative: None };
+        assert!(only_accepted.hold().is_err());
+        let only_refused = ControlPlan { accepted: 0, negative: Some(Negative::AskedAgain) };
+        assert!(only_refused.hold().is_err());
+        assert!(ControlPlan { accepted: 1, negative: Some(Negative::Honoured) }.hold().is_ok());
+    }
+
+    #[test]
+    fn slugs_are_unique() {
+        let mut slugs: Vec<_> = Reason::ALL.iter().map(|reason| reason.slug()).collect();
+        slugs.sort_unstable();
+        slugs.dedup();
+        assert_eq!(slugs.len(), Reason::ALL.len());
+    }
+}
