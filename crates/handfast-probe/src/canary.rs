@@ -32,6 +32,11 @@ impl Canaries {
         Self { nonce: random::hex(4), made: 0 }
     }
 
+    /// Whether a text holds any canary of this run.
+    pub fn planted(&self, text: &str) -> bool {
+        text.contains(&self.nonce)
+    }
+
     /// A fresh canary for what this caller plants.
     pub fn fresh(&mut self, who: Who) -> Canary {
         self.made += 1;

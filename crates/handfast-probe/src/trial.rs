@@ -61,6 +61,8 @@ pub struct Answer {
     pub disposition: Disposition,
     /// Every text in the call: none of it is a marker when it comes back.
     pub sent: Vec<String>,
+    /// Which exchange of the trial it was.
+    pub step: usize,
     last_words: String,
 }
 
@@ -196,7 +198,7 @@ impl<'t, 'p> Trial<'t, 'p> {
             self.session.redactor.shorten(state);
         }
         let sent = strings_in(&Value::Object(call.params.clone()));
-        let answer = Answer { reply, disposition, sent, last_words: String::new() };
+        let answer = Answer { reply, disposition, sent, step: self.steps.len(), last_words: String::new() };
         self.record(step, who, call, &answer);
         match answer.lost().filter(|halt| halt.reason == Reason::Unreachable) {
             Some(halt) => Err(halt),
@@ -317,6 +319,18 @@ impl<'t, 'p> Trial<'t, 'p> {
         };
         step.call = redactor.text(&step.call);
         self.steps.push(step);
+    }
+
+    /// The exchanges so far, once more without what was learned to be a handle or a state only after it was recorded.
+    pub fn finish(&mut self) -> Vec<Step> {
+        let redactor = &self.session.redactor;
+        let steps = std::mem::take(&mut self.steps).into_iter();
+        let clean = |step: Step| Step {
+            arguments: redactor.json(&step.arguments, SHOWN_ARGUMENT),
+            answer: redactor.text(&step.answer),
+            ..step
+        };
+        steps.map(clean).collect()
     }
 
     /// Remembers a handle, so that reports show its fingerprint.

@@ -178,6 +178,9 @@ pub struct Row {
     /// How bad, where confirmed.
     #[serde(skip)]
     pub severity: Option<Severity>,
+    /// The exchanges that tell the story, by their place in the evidence.
+    #[serde(rename = "exchanges")]
+    pub story: Vec<usize>,
     /// Facts for the evidence: handles, marker, mutation.
     #[serde(skip)]
     pub facts: serde_json::Map<String, serde_json::Value>,
@@ -194,19 +197,36 @@ impl Row {
             detail,
             severity,
             facts: Default::default(),
+            story: Vec::new(),
         }
     }
 
     /// The weakness is not there. Needs the controls that show that it would have been found.
     pub fn refuted(_: &Controls, entry: &str, reason: Reason, detail: String) -> Self {
         let verdict = Verdict::Refuted;
-        Self { entry: entry.to_owned(), verdict, reason, detail, severity: None, facts: Default::default() }
+        Self {
+            entry: entry.to_owned(),
+            verdict,
+            reason,
+            detail,
+            severity: None,
+            facts: Default::default(),
+            story: Vec::new(),
+        }
     }
 
     /// Nothing was concluded.
     pub fn halted(entry: &str, halt: Halt) -> Self {
         let Halt { verdict, reason, detail } = halt;
-        Self { entry: entry.to_owned(), verdict, reason, detail, severity: None, facts: Default::default() }
+        Self {
+            entry: entry.to_owned(),
+            verdict,
+            reason,
+            detail,
+            severity: None,
+            facts: Default::default(),
+            story: Vec::new(),
+        }
     }
 }
 

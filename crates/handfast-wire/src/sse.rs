@@ -94,16 +94,18 @@ impl Decoder {
     }
 }
 
-/// Writes one event.
+/// Writes one event, and never more than one: line ends of any kind in the data become line feeds, and a name or an id
+/// ends at its first line end.
 pub fn encode(event: &Event) -> String {
+    let one_line = |text: &str| text.split(['\r', '\n']).next().unwrap_or_default().to_owned();
     let mut text = String::new();
     if let Some(name) = &event.name {
-        text.push_str(&format!("event: {name}\n"));
+        text.push_str(&format!("event: {}\n", one_line(name)));
     }
     if let Some(id) = &event.id {
-        text.push_str(&format!("id: {id}\n"));
+        text.push_str(&format!("id: {}\n", one_line(id)));
     }
-    for line in event.data.split('\n') {
+    for line in event.data.replace("\r\n", "\n").split(['\r', '\n']) {
         text.push_str(&format!("data: {line}\n"));
     }
     text.push('\n');

@@ -137,7 +137,7 @@ fn takes(schema: &Value, value: &Value) -> bool {
 }
 
 /// The value in the type that a schema asks for: `17` as `"17"`, `"17"` as `17`.
-pub fn fit(schema: &Value, value: &Value) -> Option<Value> {
+pub(super) fn fit(schema: &Value, value: &Value) -> Option<Value> {
     let kinds: Vec<&str> = match schema.get("type") {
         Some(Value::String(kind)) => vec![kind],
         Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).collect(),

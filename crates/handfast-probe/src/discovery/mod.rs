@@ -196,8 +196,17 @@ async fn joins_of(trial: &mut Trial<'_, '_>, tool: &Tool) -> Result<Vec<(Tool, S
         trial.session.map.barren.push(tool.name.clone());
         return Ok(Vec::new());
     };
+    let session = &trial.session;
+    // What the probe planted earlier, or sent as a credential, is no handle when it comes back.
+    let ours = |value: &Value| {
+        let text = emitted::text_of(value);
+        let credentials =
+            [Who::A, Who::B].map(|who| session.target.identities().of(who).credential().map(str::to_owned));
+        session.canaries.planted(&text) || credentials.into_iter().flatten().any(|credential| text == credential)
+    };
     let joins: Vec<(Tool, Spot, Vec<Taker>)> = emitted::emitted(result, &answer.sent)
         .into_iter()
+        .filter(|value| !ours(&value.value))
         .map(|value| {
             let takers = join::takers(&trial.session.surface, tool, &value);
             (tool.clone(), value.spot, takers)

@@ -134,28 +134,36 @@ impl Envelope {
         (offset.saturating_sub(2)..offset + 2).find_map(|offset| crate::forge::flipped(&state, offset))
     }
 
+    /// Whether a signature is there that a server could have verified: beside the document, or in a member named like one.
+    pub fn is_signed(&self) -> bool {
+        self.signature_segment().is_some() || self.is_framed() || self.has_member(SIGNATURE_WORDS, false)
+    }
+
+    fn is_framed(&self) -> bool {
+        self.codings.iter().any(|coding| match coding {
+            Coding::Framed { before, after } => before.len() >= SHORTEST_MAC || after.len() >= SHORTEST_MAC,
+            _ => false,
+        })
+    }
+
     /// Whether anything stands beside the document that could authenticate it: a segment behind it, bytes around it, or a
     /// member that is named or looks like a MAC.
     pub fn may_be_authenticated(&self) -> bool {
-        let framed = self.codings.iter().any(|coding| match coding {
-            Coding::Framed { before, after } => before.len() >= SHORTEST_MAC || after.len() >= SHORTEST_MAC,
-            _ => false,
-        });
         let beside = [&self.prefix, &self.suffix].into_iter().any(|part| part.len() >= SHORTEST_MAC);
-        framed || beside || self.has_mac_member()
+        self.is_framed() || beside || self.has_member(MAC_WORDS, true)
     }
 
-    fn has_mac_member(&self) -> bool {
+    fn has_member(&self, known: &[&str], or_opaque: bool) -> bool {
         let value = self.value();
         handfast_wire::pointer::scalars(&value, 500).into_iter().any(|(at, scalar)| {
             let name = handfast_wire::pointer::last(&at);
-            let named = crate::discovery::names::words(&name).iter().any(|word| MAC_WORDS.contains(&word.as_str()));
+            let named = crate::discovery::names::words(&name).iter().any(|word| known.contains(&word.as_str()));
             let opaque = scalar.as_str().is_some_and(|text| {
                 text.len() >= 20
                     && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_+/=".contains(&byte))
                     && text.bytes().any(|byte| byte.is_ascii_digit())
             });
-            named || opaque
+            named || (or_opaque && opaque)
         })
     }
 
@@ -386,7 +394,8 @@ const SHORTEST_TEXT: usize = 4;
 const SHORTEST_MAC: usize = 8;
 const LONGEST_FRAME: usize = 96;
 const SEPARATORS: [&str; 5] = [".", "--", ":", "|", "~"];
-const MAC_WORDS: [&str; 9] = ["mac", "hmac", "sig", "signature", "tag", "digest", "checksum", "hash", "seal"];
+const SIGNATURE_WORDS: &[&str] = &["mac", "hmac", "sig", "signature", "seal"];
+const MAC_WORDS: &[&str] = &["mac", "hmac", "sig", "signature", "tag", "digest", "checksum", "hash", "seal"];
 
 #[cfg(test)]
 mod tests {

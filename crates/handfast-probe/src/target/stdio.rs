@@ -199,6 +199,13 @@ impl Stdio {
     }
 }
 
+/// However a run ends, nothing that it started lives on.
+impl Drop for Stdio {
+    fn drop(&mut self) {
+        let _ = self.child.start_kill();
+    }
+}
+
 /// What a client that declared nothing answers to a server's own request.
 fn answer_for(question: &Request) -> Response {
     let outcome = match question.method.as_str() {

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The check.
-pub static CHECK: Check = Check {
+pub(super) static CHECK: Check = Check {
     id: "handle-foreign-principal",
     title: "Handles are not bound to their owner",
     claim: "A handle that the server minted for one principal is honoured when another principal presents it.",
@@ -36,7 +36,7 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
     Box::pin(async move {
         let mut judgement = judge(trial).await.unwrap_or_else(Judgement::halted);
         judgement.cwe = CHECK.cwe.to_vec();
-        judgement.steps = std::mem::take(&mut trial.steps);
+        judgement.steps = trial.finish();
         judgement
     })
 }
@@ -314,8 +314,12 @@ async fn of_entry(
         }
         _ => None,
     };
-    let exchange =
-        Exchange { entry, handles: &experiment.handles, controls: &controls, unissued: &unissued, subject: &subject };
+    let exchange = Exchange {
+        entry,
+        handles: &experiment.handles,
+        controls: &controls,
+        answers: [&owner, &own, &unissued, &subject],
+    };
     if std::mem::discriminant(&first) != std::mem::discriminant(&second) {
         let detail =
             format!("B's use of A's handle was answered in two ways: {} and then {}", first.word(), second.word());
@@ -408,27 +412,28 @@ struct Exchange<'e> {
     entry: &'e Entry,
     handles: &'e Handles,
     controls: &'e Controls,
-    unissued: &'e Answer,
-    subject: &'e Answer,
+    /// Of the owner's use, B's own use, the forged handle, and the subject.
+    answers: [&'e Answer; 4],
 }
 
 impl Exchange<'_> {
     /// The row of `checks.md`: what B saw, against what the forged handle showed.
     fn row(&self, trial: &Trial<'_, '_>, seen: Seen, observations: &mut Vec<Observation>) -> Row {
         let entry = self.entry.to_string();
+        let [.., unissued, subject] = self.answers;
         let forged_honoured = *self.controls.negative() == Negative::Honoured;
         let mut observe =
             |id: &'static str, text: String| observations.push(Observation { id, text: format!("{entry}: {text}") });
         if forged_honoured {
             observe(
                 "forged-handle-honoured",
-                format!("a handle that was never minted was honoured: {}", trial.clean(&self.unissued.said())),
+                format!("a handle that was never minted was honoured: {}", trial.clean(&unissued.said())),
             );
         }
-        let subject_said = trial.clean(&self.subject.said());
+        let subject_said = trial.clean(&subject.said());
         let mut row = match seen {
             Seen::Marked(ref marker) => {
-                let form = if self.subject.disposition == Disposition::Accepted {
+                let form = if subject.disposition == Disposition::Accepted {
                     ""
                 } else {
                     " in an answer that calls itself an error"
@@ -475,19 +480,22 @@ impl Exchange<'_> {
         let mut fact = |name: &str, value: Value| {
             row.facts.insert(name.to_owned(), value);
         };
+        fact("canary_of_a", self.handles.a.canary.long.clone().into());
         fact("handle_of_a", trial.shown(&self.handles.a.handle));
         fact("handle_of_b", trial.shown(&self.handles.b.handle));
         fact("forged_handle", trial.shown(&self.handles.forged));
-        fact("forged_handle_control", self.unissued.disposition.word().into());
+        fact("forged_handle_control", unissued.disposition.word().into());
         if let Seen::Marked(marker) = seen {
             fact("marker", trial.clean(&marker).into());
         }
+        let minted = [&self.handles.a.answer, &self.handles.b.answer];
+        row.story = minted.into_iter().chain(self.answers).map(|answer| answer.step).collect();
         row
     }
 
     /// The words of a refusal that reads like a crash, where the forged handle was refused in other words.
     fn crashed(&self) -> Option<String> {
-        let Disposition::Refused(refusal) = &self.subject.disposition else { return None };
+        let Disposition::Refused(refusal) = &self.answers[3].disposition else { return None };
         let like_the_forged_one = match self.controls.negative() {
             Negative::Refused(words) => refusal.normalised(&[emitted::text_of(&self.handles.a.handle)]) == *words,
             _ => false,

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// The check.
-pub static CHECK: Check = Check {
+pub(super) static CHECK: Check = Check {
     id: "state-tampered",
     title: "requestState is not integrity-protected",
     claim: "A requestState that was altered after the server issued it is accepted on the retry.",
@@ -38,7 +38,7 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
         if judgement.cwe.is_empty() {
             judgement.cwe = CHECK.cwe.to_vec();
         }
-        judgement.steps = std::mem::take(&mut trial.steps);
+        judgement.steps = trial.finish();
         judgement
     })
 }
@@ -155,12 +155,15 @@ async fn of_round(
     for attempt in subjects::attempts(trial, flow, &issued).await? {
         let tried = subjects::attempt(trial, flow, baseline, &attempt).await?;
         if let Some(confirmed) = tally.count(tried) {
-            return confirm(trial, flow, baseline, &controls, &attempt, confirmed).await;
+            let (mut row, cwe) = confirm(trial, flow, baseline, &controls, &attempt, &confirmed).await?;
+            row.story = story(&[baseline, &random, &confirmed]);
+            return Ok((row, cwe));
         }
     }
     let mut row = tally.conclude(&controls, &entry, observations);
     row.facts.insert("envelope".into(), subjects::envelope_of(&issued).into());
     row.facts.insert("attempts".into(), tally.attempts.into());
+    row.story = story(&[baseline, &random]);
     if row.verdict == crate::verdict::Verdict::Refuted {
         // The honest flow once more: the refusals may have been an outage or a limit.
         let after = flow.play(trial, Who::A, "untouched-again", None).await?;
@@ -183,7 +186,7 @@ async fn confirm(
     baseline: &Played,
     controls: &Controls,
     attempt: &Attempt,
-    first: Played,
+    first: &Played,
 ) -> Result<(Row, Option<u32>), Halt> {
     let again = subjects::attempt(trial, flow, baseline, attempt).await?;
     let random = flow.play(trial, Who::A, "random-state-again", Some(&mut |state| Some(forge::state(state)))).await?;
@@ -209,8 +212,13 @@ async fn confirm(
         false => (Reason::AlteredStateAccepted, Severity::High),
     };
     let mut row = Row::confirmed(controls, &flow.entry(), reason, severity, detail);
-    row.facts = attempt.facts(trial, &first, observed);
+    row.facts = attempt.facts(trial, first, observed);
     Ok((row, Some(attempt.cwe)))
+}
+
+/// The first call of the honest flow, and the end of each flow.
+fn story(flows: &[&Played]) -> Vec<usize> {
+    flows.first().map(|flow| flow.first_step).into_iter().chain(flows.iter().map(|flow| flow.answer.step)).collect()
 }
 
 /// What the alterations that were not accepted came to.

@@ -53,6 +53,7 @@ pub(super) async fn of_entry(
         (seen, _) => seen,
     };
     let handles = Handles { a, b, forged };
-    let exchange = Exchange { entry, handles: &handles, controls: &controls, unissued: &unissued, subject: &subject };
+    let exchange =
+        Exchange { entry, handles: &handles, controls: &controls, answers: [&owner, &own, &unissued, &subject] };
     Ok(exchange.row(trial, seen, observations))
 }

@@ -25,6 +25,8 @@ pub(super) struct Flow {
 pub(super) struct Played {
     /// What was asked, round by round.
     pub(super) rounds: Vec<InputRequired>,
+    /// The exchange that began it.
+    pub(super) first_step: usize,
     /// The last answer.
     pub(super) answer: Answer,
     /// The state that was presented in the altered round.
@@ -70,7 +72,7 @@ impl Flow {
         step: &str,
         mut alter: Option<Alter<'_>>,
     ) -> Result<Played, Halt> {
-        let (call, mut asked) = self.start(trial, who).await?;
+        let (call, mut asked, first_step) = self.start(trial, who).await?;
         let mut rounds: Vec<InputRequired> = Vec::new();
         let (mut presented, mut altered) = (String::new(), false);
         loop {
@@ -79,6 +81,7 @@ impl Flow {
             if let (true, Some(issued), Some(alter)) = (here, &asked.state, alter.as_mut()) {
                 if let Some(changed) = alter(issued) {
                     presented.clone_from(&changed);
+                    trial.session.redactor.shorten(&changed);
                     state = Some(changed);
                     altered = true;
                 }
@@ -95,14 +98,14 @@ impl Flow {
                 {
                     asked = next;
                 }
-                _ => return Ok(Played { rounds, answer, presented, altered }),
+                _ => return Ok(Played { rounds, first_step, answer, presented, altered }),
             }
         }
     }
 
     /// A first call that is asked something: with the handles at hand, else with fresh ones, because an earlier run of the
     /// flow may have used them up.
-    async fn start(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<(Call, InputRequired), Halt> {
+    async fn start(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<(Call, InputRequired, usize), Halt> {
         let mut said = "no call could be made".to_owned();
         for _ in 0..2 {
             let Some(call) = self.origin.call(trial, who).await? else { break };
@@ -112,7 +115,7 @@ impl Flow {
             }
             said = answer.said();
             if let Disposition::Asked(asked) = answer.disposition {
-                return Ok((call, asked));
+                return Ok((call, asked, answer.step));
             }
             trial.session.purse.retain(|(letter, _), _| *letter != who.letter());
         }

@@ -73,7 +73,7 @@ pub(super) async fn attempts(trial: &mut Trial<'_, '_>, flow: &Flow, issued: &st
     let Some(envelope) = envelope else {
         return Ok(flips(issued, &new, 649));
     };
-    let cwe = if envelope.may_be_authenticated() { 347 } else { 353 };
+    let cwe = if envelope.is_signed() { 347 } else { 353 };
     let canary = trial.canary(Who::A);
     let mut found = Vec::new();
     for (index, mutation) in fields::mutations(issued, &canary).into_iter().enumerate() {

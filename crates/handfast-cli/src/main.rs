@@ -1,0 +1,131 @@
+//! `handfast`: argument parsing and wiring, nothing else.
+
+mod address;
+mod catalogue;
+mod cxg;
+mod discover;
+mod output;
+mod probe;
+mod prove;
+mod settings;
+mod twin;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+
+/// Proves whether an MCP server binds handles to principals and keeps requestState intact.
+#[derive(Debug, Parser)]
+#[command(name = "handfast", version, max_term_width = 100, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Test a server: two identities, one mutation, controls that could have said no
+    Probe(probe::Args),
+    /// Show which handles a server mints and who accepts them; write that as a profile
+    Discover(discover::Args),
+    /// Run the probe against the built-in twins, in every direction, and check each verdict's evidence
+    Prove(prove::Args),
+    /// Start a twin: a server with one guard left out, or the sound one
+    Twin(twin::Args),
+    /// List the checks, or explain one
+    Checks(catalogue::Args),
+    /// Stand in for the published check of the same purpose: its arguments, variables and output
+    Cxg(cxg::Args),
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        output::complain(&format!("internal error at {place}; please report it"));
+    }));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        output::complain("the operating system gives no event loop");
+        return ExitCode::from(3);
+    };
+    let running = std::panic::AssertUnwindSafe(|| runtime.block_on(interruptible(cli.command)));
+    std::panic::catch_unwind(running).unwrap_or(ExitCode::from(3))
+}
+
+/// Runs a command until it ends or a person ends it; then everything that it started is dropped, and thereby ended.
+async fn interruptible(command: Command) -> ExitCode {
+    tokio::select! {
+        code = run(command) => code,
+        () = interrupted() => {
+            output::complain("interrupted");
+            ExitCode::from(130)
+        }
+    }
+}
+
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+async fn run(command: Command) -> ExitCode {
+    let ended = match command {
+        Command::Probe(args) => probe::run(args).await,
+        Command::Discover(args) => discover::run(args).await,
+        Command::Prove(args) => prove::run(args).await,
+        Command::Twin(args) => twin::run(args).await,
+        Command::Checks(args) => catalogue::run(&args),
+        Command::Cxg(args) => cxg::run(args).await,
+        Command::Completions { shell } => {
+            let mut text = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "handfast", &mut text);
+            output::print(&String::from_utf8_lossy(&text)).map(|()| ExitCode::SUCCESS)
+        }
+    };
+    ended.unwrap_or_else(|failure| {
+        output::complain(&failure.0);
+        ExitCode::from(2)
+    })
+}
+
+/// Bad usage: what, where and what to do, in one line.
+fn usage(error: &clap::Error) -> ExitCode {
+    if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+        return match output::print(&error.render().ansi().to_string()) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(_) => ExitCode::from(2),
+        };
+    }
+    let text = error.render().to_string();
+    let mut parts =
+        text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    let first = parts.next().unwrap_or("bad usage").trim_start_matches("error: ").to_owned();
+    let rest: Vec<&str> = parts.take_while(|line| !line.starts_with("Usage:")).collect();
+    let joined = if rest.is_empty() { first } else { format!("{first} {}", rest.join(" ")) };
+    output::complain(&format!("{joined} (see `handfast --help`)"));
+    ExitCode::from(2)
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  handfast prove
+  handfast probe https://mcp.example.com/mcp --identity-a \"$ALICE\" --identity-b \"$BOB\"
+  handfast probe --format json --output report.json -- npx -y some-mcp-server
+  handfast checks handle-foreign-principal
+
+Exit codes: 0 nothing confirmed; 1 something confirmed; 2 bad usage or input; 3 something errored, or nothing could be tested";

@@ -1,0 +1,119 @@
+//! `handfast probe`.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::ValueEnum;
+use handfast_probe::{
+    format,
+    report::Report,
+    runner::{Planned, Run},
+};
+
+use crate::{
+    output::{self, Failure, Progress},
+    settings::{self, Settings},
+};
+
+/// Arguments of `handfast probe`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    settings: Settings,
+
+    /// Run only this check; may be repeated (`handfast checks` lists them)
+    #[arg(long = "check", value_name = "ID")]
+    checks: Vec<String>,
+
+    /// How to write the report
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// Write the report to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// List the server and print the calls that would be made; make none of them
+    #[arg(long)]
+    dry_run: bool,
+
+    /// Exit with 3 also when a check was skipped
+    #[arg(long)]
+    strict: bool,
+}
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For a person
+    Text,
+    /// For a program: version 1, with a published schema
+    Json,
+}
+
+/// Runs the command.
+pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
+    let checks = settings::chosen(&args.checks)?;
+    let mut run = args.settings.into_run()?;
+    run.checks = checks;
+    if let Some(path) = &args.output {
+        output::writable(path)?;
+    }
+    if args.dry_run {
+        return plan(&run).await;
+    }
+    output::complain(NOTICE);
+    let report = {
+        let progress = Progress::start();
+        run.probe(&|text| progress.say(text)).await.map_err(|error| Failure(error.to_string()))?
+    };
+    write(&report, args.format, args.output.as_deref())?;
+    Ok(ExitCode::from(report.exit_code(args.strict)))
+}
+
+fn write(report: &Report, format: Format, path: Option<&std::path::Path>) -> Result<(), Failure> {
+    let text = match format {
+        Format::Text => format::text::write(report, path.is_none() && output::takes_colour()),
+        Format::Json => format::json::write(report),
+    };
+    match path {
+        Some(path) => output::write(path, &text),
+        None => output::print(&text),
+    }
+}
+
+async fn plan(run: &Run) -> Result<ExitCode, Failure> {
+    let planned = run.plan(&|_| {}).await.map_err(|error| Failure(error.to_string()))?;
+    let planned = match planned {
+        Ok(planned) => planned,
+        Err(halt) => {
+            output::complain(&format!("{}: {}", halt.reason.slug(), halt.detail));
+            return Ok(ExitCode::from(3));
+        }
+    };
+    let mut text =
+        String::from("Calls that a run would begin with, as A and as B; handles are filled in as they are minted.\n\n");
+    for Planned { tool, arguments, left_out } in planned {
+        let line = match (left_out, arguments) {
+            (Some(why), _) => format!("left out   {tool}: {why}\n"),
+            (None, Ok(arguments)) => format!("tools/call {tool} {arguments}\n"),
+            (None, Err(why)) => format!("impossible {tool}: {why}\n"),
+        };
+        text.push_str(&line);
+    }
+    output::print(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Said at the start of every run that calls tools.
+pub(crate) const NOTICE: &str =
+    "this calls the server's tools, as two users; make sure that you are authorised to test it";
+
+const EXAMPLES: &str = "\
+Examples:
+  handfast probe https://mcp.example.com/mcp --identity-a \"$ALICE\" --identity-b \"$BOB\"
+  handfast probe --dry-run http://127.0.0.1:8000
+  handfast probe --check state-tampered --format json --output report.json -- python3 server.py
+  handfast probe --start-timeout 3m -- npx -y some-mcp-server
+
+Exit codes: 0 nothing confirmed; 1 something confirmed; 2 bad usage or input; 3 something errored, or nothing could be tested";

@@ -1,0 +1,187 @@
+//! Options that every command shares which talks to a server.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::Args;
+use handfast_probe::{
+    check::Check,
+    checks,
+    identity::Identities,
+    profile::Profile,
+    runner::Run,
+    target::{ExtraHeader, HttpOptions, Options, StdioOptions},
+};
+use secrecy::SecretString;
+
+use crate::{address, output::Failure};
+
+/// Where the server is, who calls, and within which bounds.
+#[derive(Debug, Args)]
+pub(crate) struct Settings {
+    /// URL of the server (without a path, /mcp, / and /rpc are tried), or cli:///absolute/path
+    target: Option<String>,
+
+    /// Credential of user A: a bearer token over HTTP, the principal over stdio
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "HANDFAST_IDENTITY_A",
+        hide_env_values = true,
+        help_heading = "Identities"
+    )]
+    identity_a: Option<String>,
+
+    /// Credential of user B, another user; by preference of the same OAuth client
+    #[arg(
+        long,
+        value_name = "TOKEN",
+        env = "HANDFAST_IDENTITY_B",
+        hide_env_values = true,
+        help_heading = "Identities"
+    )]
+    identity_b: Option<String>,
+
+    /// A header for every request; may be repeated
+    #[arg(long = "header", value_name = "NAME: VALUE", help_heading = "Identities")]
+    headers: Vec<String>,
+
+    /// Profile that overrides what would be found (`handfast discover --write` makes one)
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+
+    /// Also call tools that look destructive. Only on a system that you may break
+    #[arg(long, help_heading = "Bounds")]
+    pub(crate) include_destructive: bool,
+
+    /// Calls that the run may make
+    #[arg(long, value_name = "N", default_value_t = 2000, help_heading = "Bounds")]
+    max_calls: usize,
+
+    /// Time for the whole run
+    #[arg(long, value_name = "TIME", default_value = "5m", value_parser = humantime::parse_duration, help_heading = "Bounds")]
+    max_time: Duration,
+
+    /// Time for one answer
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = humantime::parse_duration, help_heading = "Bounds")]
+    timeout: Duration,
+
+    /// Time for a command to start and answer its first message
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = humantime::parse_duration, help_heading = "Bounds")]
+    start_timeout: Duration,
+
+    /// Trust the certificates in this PEM file as well
+    #[arg(long, value_name = "FILE", help_heading = "TLS")]
+    ca_file: Option<PathBuf>,
+
+    /// Accept any certificate: whoever sits in between reads and changes everything
+    #[arg(long, help_heading = "TLS")]
+    insecure: bool,
+
+    /// Command that speaks MCP over stdio
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+impl Settings {
+    /// The run that these settings describe.
+    pub(crate) fn into_run(self) -> Result<Run, Failure> {
+        let address = address::parse(self.target.as_deref(), &self.command)?;
+        let profile = self.profile.as_deref().map(read_profile).transpose()?.unwrap_or_default();
+        let identities = identities(self.identity_a, self.identity_b, &profile)?;
+        let ca_certificates = match &self.ca_file {
+            Some(path) => {
+                Some(std::fs::read(path).map_err(|error| Failure(format!("cannot read {}: {error}", path.display())))?)
+            }
+            None => None,
+        };
+        let headers = self.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
+        let mut run = Run::new(address, identities);
+        run.options = Options {
+            timeout: positive(self.timeout, "--timeout")?,
+            start_timeout: positive(self.start_timeout, "--start-timeout")?,
+            http: HttpOptions {
+                ca_certificates,
+                dangerous_accept_any_certificate: self.insecure,
+                headers,
+                identity_header: profile.identities.header.clone(),
+            },
+            stdio: StdioOptions::default(),
+            ..Options::default()
+        };
+        if let Some(key) = &profile.identities.meta_key {
+            run.options.principal_key.clone_from(key);
+        }
+        run.include_destructive = self.include_destructive;
+        run.max_calls = self.max_calls;
+        run.max_time = positive(self.max_time, "--max-time")?;
+        run.profile = profile;
+        Ok(run)
+    }
+}
+
+/// The checks of these ids, or all of them.
+pub(crate) fn chosen(ids: &[String]) -> Result<Vec<&'static Check>, Failure> {
+    if ids.is_empty() {
+        return Ok(checks::all().collect());
+    }
+    ids.iter()
+        .map(|id| {
+            checks::find(id).ok_or_else(|| {
+                let known: Vec<&str> = checks::all().map(|check| check.id).collect();
+                Failure(format!("there is no check `{id}`; there are {}", known.join(", ")))
+            })
+        })
+        .collect()
+}
+
+fn read_profile(path: &std::path::Path) -> Result<Profile, Failure> {
+    let fail = |error: String| Failure(format!("{}: {error}", path.display()));
+    let length = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?.len();
+    if length > LARGEST_PROFILE {
+        return Err(fail(format!("longer than {LARGEST_PROFILE} bytes: not a profile")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
+    Profile::parse(&text).map_err(|error| fail(error.to_string()))
+}
+
+fn identities(a: Option<String>, b: Option<String>, profile: &Profile) -> Result<Identities, Failure> {
+    let secret = |given: Option<String>, variable: &Option<String>, published: &str, which: &str| {
+        let from = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let named = match variable {
+            Some(name) if given.is_none() => Some(
+                from(name)
+                    .ok_or_else(|| Failure(format!("the profile takes {which} from ${name}, which is not set")))?,
+            ),
+            _ => None,
+        };
+        match given.or(named).or_else(|| from(published)) {
+            Some(value) if value.trim().is_empty() => Err(Failure(format!("{which} is empty"))),
+            value => Ok(value.map(SecretString::from)),
+        }
+    };
+    let a = secret(a, &profile.identities.a_env, "CXG_MCP_IDENTITY_A", "identity A")?;
+    let b = secret(b, &profile.identities.b_env, "CXG_MCP_IDENTITY_B", "identity B")?;
+    if a.is_some() != b.is_some() {
+        return Err(Failure(
+            "only one identity was given: a stranger is needed too (--identity-a and --identity-b)".to_owned(),
+        ));
+    }
+    Identities::new(a, b).map_err(|error| Failure(error.to_string()))
+}
+
+fn header(text: &str) -> Result<ExtraHeader, Failure> {
+    let parts = text.split_once(':').map(|(name, value)| (name.trim(), value.trim()));
+    match parts {
+        Some((name, value)) if !name.is_empty() => {
+            Ok(ExtraHeader { name: name.to_owned(), value: SecretString::from(value.to_owned()) })
+        }
+        // The text may be a secret; it is not repeated.
+        _ => Err(Failure("--header takes `NAME: VALUE`, with a colon".to_owned())),
+    }
+}
+
+fn positive(duration: Duration, option: &str) -> Result<Duration, Failure> {
+    if duration.is_zero() { Err(Failure(format!("{option} must be more than nothing"))) } else { Ok(duration) }
+}
+
+const LARGEST_PROFILE: u64 = 1 << 20;

@@ -1,0 +1,127 @@
+//! The multi round-trip: ask with a state, take the answers and the state back, go on or ask again.
+
+use handfast_wire::{message::Object, meta};
+use serde_json::{Value, json};
+
+use crate::{
+    answer::{self, Refused},
+    caller::Principal,
+    conform::Capabilities,
+    manner::Asks,
+    question::{self, Judged, Question},
+    server::Server,
+    state::{BadState, Claims, Retry, STATE_LIFETIME},
+    workspaces::Workspace,
+};
+
+/// The request that wants something done.
+pub(crate) struct Origin<'a> {
+    pub(crate) caller: &'a Principal,
+    pub(crate) client: &'a Capabilities<'a>,
+    pub(crate) params: &'a Object,
+    pub(crate) method: &'a str,
+    pub(crate) tool: &'a str,
+    /// The digest of the arguments.
+    pub(crate) arguments: String,
+    pub(crate) reason: Option<String>,
+    pub(crate) workspace: &'a Workspace,
+}
+
+/// Where the round-trip stands.
+pub(crate) enum Trip {
+    /// All questions are answered: do what the state says, with what was said besides.
+    Agreed(Claims, Option<String>),
+    /// The user said no, in these words.
+    Undone(&'static str),
+    /// An `InputRequiredResult` to send.
+    Asking(Value),
+    /// A message for a tool result with `isError`.
+    Failed(String),
+}
+
+/// Takes the round-trip one step further.
+pub(crate) fn step(server: &Server, origin: &Origin<'_>) -> Result<Trip, Refused> {
+    let answers = match origin.params.get("inputResponses") {
+        None => &Object::new(),
+        Some(Value::Object(answers)) => answers,
+        Some(_) => return Err(Refused::params("`inputResponses` must be an object")),
+    };
+    let presented = match origin.params.get("requestState") {
+        // Answers without a state are answers to a question that was never asked.
+        None => return ask(server, origin, first(server, origin)),
+        Some(Value::String(presented)) => presented,
+        Some(_) => return Err(Refused::params("`requestState` must be a string")),
+    };
+    let now = server.clock.now();
+    let retry = Retry {
+        caller: origin.caller,
+        method: origin.method,
+        tool: origin.tool,
+        arguments: &origin.arguments,
+        workspace_id: &origin.workspace.handle,
+        items: origin.workspace.items(),
+        now,
+        key: &server.key,
+    };
+    let claims = match server.guards.open(presented, &retry) {
+        Ok(claims) => claims,
+        Err(BadState::Invalid) => return Err(Refused::params("invalid requestState")),
+        Err(BadState::Told(message)) => return Ok(Trip::Failed(message)),
+        Err(BadState::Ignored) => return ask(server, origin, first(server, origin)),
+    };
+    let asks = server.manner().asks;
+    let mut said = None;
+    for question in question::of_round(asks, claims.round) {
+        match question.judge(answers.get(question.key())) {
+            Judged::Yes(words) => said = words.or(said),
+            Judged::No(why) => return Ok(Trip::Undone(why)),
+            Judged::Missing => return ask(server, origin, Claims { exp: now + STATE_LIFETIME, ..claims }),
+            // The older form answers inside the tool result.
+            Judged::Wrong(message) if asks == Asks::Bare => return Ok(Trip::Failed(message)),
+            Judged::Wrong(message) => return Err(Refused::params(message)),
+        }
+    }
+    if claims.round < question::rounds(asks) {
+        return ask(server, origin, Claims { round: claims.round + 1, exp: now + STATE_LIFETIME, ..claims });
+    }
+    Ok(Trip::Agreed(claims, said))
+}
+
+fn first(server: &Server, origin: &Origin<'_>) -> Claims {
+    Claims {
+        principal: origin.caller.to_string(),
+        workspace_id: origin.workspace.handle.clone(),
+        items: origin.workspace.items(),
+        method: origin.method.to_owned(),
+        tool: origin.tool.to_owned(),
+        arguments: origin.arguments.clone(),
+        round: 1,
+        reason: origin.reason.clone().filter(|_| server.manner().keeps_reason),
+        exp: server.clock.now() + STATE_LIFETIME,
+    }
+}
+
+fn ask(server: &Server, origin: &Origin<'_>, claims: Claims) -> Result<Trip, Refused> {
+    let questions = question::of_round(server.manner().asks, claims.round);
+    declared(questions, origin.client)?;
+    let about = format!("{} of {} items", origin.tool, claims.items);
+    let requests: Object =
+        questions.iter().map(|question| (question.key().to_owned(), question.request(&about))).collect();
+    let state = server.guards.seal(&claims, &server.key);
+    Ok(Trip::Asking(answer::result("input_required", json!({"inputRequests": requests, "requestState": state}))))
+}
+
+/// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its capabilities."
+fn declared(questions: &[Question], client: &Capabilities<'_>) -> Result<(), Refused> {
+    let missing: Object = questions
+        .iter()
+        .filter(|question| !question.answerable(client))
+        .map(|question| question.requires())
+        .map(|(name, modes)| (name.to_owned(), modes))
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(Refused::protocol(meta::MISSING_CAPABILITY, 400, "a client capability is needed")
+        .with_data(json!({"requiredCapabilities": missing})))
+}

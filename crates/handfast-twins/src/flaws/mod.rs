@@ -1,0 +1,122 @@
+//! The list of twins. A new flaw is a file here, a `mod` line and an entry; what it leaves out is one guard.
+
+mod business_rules;
+mod doors;
+mod flawed;
+mod identity;
+mod mac_inside;
+mod names;
+mod noguard;
+mod opaque;
+mod refusals;
+mod sound;
+mod surfaces;
+mod unsigned;
+mod unsteady;
+
+use std::fmt;
+
+use crate::{guards::Guards, http::Host, legacy::Legacy, server::Server};
+
+/// A server that can be started by name.
+pub struct Twin {
+    /// What it is started by.
+    pub name: &'static str,
+    /// What it forgot, or how it is odd, in one sentence.
+    pub summary: &'static str,
+    build: Build,
+}
+
+enum Build {
+    Modern(fn() -> Box<dyn Guards>),
+    Legacy,
+}
+
+/// Every twin, the five of the beginning first.
+pub fn all() -> &'static [Twin] {
+    &TWINS
+}
+
+/// The twin of this name. `fixed` is another name of `sound`.
+pub fn find(name: &str) -> Option<&'static Twin> {
+    let name = if name == "fixed" { "sound" } else { name };
+    all().iter().find(|twin| twin.name == name)
+}
+
+/// The server that odd servers are honest with.
+pub(crate) fn honest_base() -> Host {
+    Host::Modern(Box::new(Server::new(flawed::plain())))
+}
+
+impl Twin {
+    /// A fresh server of this kind, with a key and a memory of its own.
+    pub(crate) fn host(&self) -> Host {
+        match self.build {
+            Build::Modern(guards) => Host::Modern(Box::new(Server::new(guards()))),
+            Build::Legacy => Host::Legacy(Legacy::default()),
+        }
+    }
+}
+
+impl fmt::Debug for Twin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Twin").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+const fn twin(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn Guards>) -> Twin {
+    Twin { name, summary, build: Build::Modern(guards) }
+}
+
+#[rustfmt::skip]
+static TWINS: [Twin; 45] = [
+    twin("flawed", "handles have no owner, states have no signature", flawed::plain),
+    twin("sound", "every guard in place", sound::plain),
+    twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
+    twin("opaque", "states are scrambled, not authenticated", opaque::guards),
+    Twin { name: "legacy", summary: "2025-11-25 and older: sessions, no handles, no states", build: Build::Legacy },
+    // How a state is written and read
+    twin("ignores-signature", "the state has a tag that is never verified", unsigned::ignores_signature),
+    twin("raw-json-state", "the state is plain JSON text", unsigned::raw_json),
+    twin("jwt-state", "the state is a JWT that is decoded and never verified", unsigned::jwt),
+    twin("zlib-state", "the state is compressed JSON, unsigned", unsigned::zlib),
+    twin("tool-error-refusals", "sound; a bad state is refused inside a tool result", refusals::tool_error_refusals),
+    twin("crashes-on-forgery", "a changed state looks like a crash; just a checksum", refusals::crashes_on_forgery),
+    twin("breaks-on-flip", "unsigned; what does not parse is answered in the parser's words", refusals::breaks_on_flip),
+    twin("asks-again", "a bad state is ignored, and it asks again", refusals::asks_again),
+    twin("ignores-state", "any state is accepted and none is read", refusals::ignores_state),
+    twin("business-rules", "unsigned; every field that matters is validated, words are not", business_rules::guards),
+    twin("mac-inside", "sound; the tag is a member of the state, unknown members are ignored", mac_inside::guards),
+    // What is asked, and where
+    twin("two-rounds", "sound; asks twice", sound::two_rounds),
+    twin("two-rounds-flawed", "asks twice, and signs only the first round's state", surfaces::two_rounds_flawed),
+    twin("prompt-state", "tools are sound; the prompt's state is unsigned", surfaces::prompt_state),
+    twin("resource-state", "tools are sound; the resource's state is unsigned", surfaces::resource_state),
+    twin("url-elicitation", "sound; asks for a visit to a page", sound::url_elicitation),
+    twin("asks-sampling-and-roots", "sound; asks for a completion and for the roots", sound::sampling_and_roots),
+    twin("bare-answers", "flawed; asks in the older form and takes only the bare value", flawed::bare_answers),
+    // What a handle opens, and for whom
+    twin("get-or-create", "a handle never minted is honoured, and objects are shared", names::get_or_create),
+    twin("partitioned", "a handle never minted is honoured, in a name space of one's own", names::partitioned),
+    twin("one-door", "append_note forgets the owner", doors::one_door),
+    twin("silent-writer", "append_note forgets the owner and answers only `ok`", doors::silent_writer),
+    twin("resource-door", "the resource template forgets the owner", doors::resource_door),
+    twin("prompt-door", "the prompt forgets the owner", doors::prompt_door),
+    twin("ignores-identity", "nobody is asked who they are", identity::ignores_identity),
+    twin("any-token", "a token is demanded, and any will do", identity::any_token),
+    twin("lists-everything", "sound; read_workspace always carries everything of everybody", sound::lists_everything),
+    twin("lists-everything-flawed", "as above, and flawed", flawed::lists_everything),
+    twin("one-shot", "sound; a handle reads once", unsteady::one_shot),
+    twin("one-shot-flawed", "a handle reads once, for anybody", unsteady::one_shot_flawed),
+    // How it speaks
+    twin("numeric-handles", "sound; handles are numbers that count up", sound::numeric_handles),
+    twin("numeric-handles-flawed", "flawed; handles are numbers that count up", flawed::numeric_handles),
+    twin("text-only-handles", "sound; handles stand only in sentences", sound::text_only_handles),
+    twin("text-only-handles-flawed", "flawed; handles stand only in sentences", flawed::text_only_handles),
+    twin("renamed-handles", "sound; emits `id`, takes `workspaceId`", sound::renamed_handles),
+    twin("renamed-handles-flawed", "flawed; emits `id`, takes `workspaceId`", flawed::renamed_handles),
+    twin("task", "flawed; answers tools by tasks", flawed::task),
+    twin("flaky", "every second foreign use is refused", unsteady::flaky),
+    twin("noisy", "sound; on stdio it prints between messages and answers out of order", sound::noisy),
+    twin("slow-start", "sound; on stdio it answers only after 300 ms", sound::slow_start),
+];

@@ -1,0 +1,55 @@
+//! Every guard in place, in each manner of speaking: what a probe must find nothing about.
+
+use crate::{
+    guards::Guards,
+    manner::{Asks, Handles, Manner},
+};
+
+/// The honest server, speaking in some manner.
+pub(super) struct Sound(pub(super) Manner);
+
+impl Guards for Sound {
+    fn manner(&self) -> Manner {
+        self.0
+    }
+}
+
+pub(super) fn plain() -> Box<dyn Guards> {
+    Box::new(Sound(Manner::PLAIN))
+}
+
+pub(super) fn two_rounds() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { asks: Asks::ConfirmThenReason, ..Manner::PLAIN }))
+}
+
+pub(super) fn url_elicitation() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { asks: Asks::Url, ..Manner::PLAIN }))
+}
+
+pub(super) fn sampling_and_roots() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { asks: Asks::SamplingAndRoots, ..Manner::PLAIN }))
+}
+
+pub(super) fn numeric_handles() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { handles: Handles::Numeric, ..Manner::PLAIN }))
+}
+
+pub(super) fn text_only_handles() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { handles: Handles::TextOnly, ..Manner::PLAIN }))
+}
+
+pub(super) fn renamed_handles() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { handles: Handles::Renamed, ..Manner::PLAIN }))
+}
+
+pub(super) fn lists_everything() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { lists_everything: true, ..Manner::PLAIN }))
+}
+
+pub(super) fn noisy() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { noisy: true, ..Manner::PLAIN }))
+}
+
+pub(super) fn slow_start() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { slow_start: true, ..Manner::PLAIN }))
+}

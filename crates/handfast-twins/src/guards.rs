@@ -1,0 +1,68 @@
+//! The guards of the honest server. A flaw overrides one of them; whatever it leaves alone stays sound.
+
+use crate::{
+    caller::{Principal, Shown},
+    manner::Manner,
+    state::{self, BadState, Claims, Key, Retry},
+    workspaces::{Door, Workspace},
+};
+
+/// Everything that a server of this kind has to check, each with its sound answer.
+pub(crate) trait Guards: Send + Sync {
+    /// How it speaks. Not a guard.
+    fn manner(&self) -> Manner {
+        Manner::PLAIN
+    }
+
+    /// Who is calling; `None` is answered by 401.
+    fn identify(&self, shown: Shown<'_>) -> Option<Principal> {
+        match shown {
+            Shown::Bearer(token) => token.map(Principal::new),
+            Shown::Claimed(name) => Some(name.map_or_else(Principal::local, Principal::new)),
+        }
+    }
+
+    /// Whether what is minted is also kept.
+    fn remembers(&self) -> bool {
+        true
+    }
+
+    /// Where a presented handle is looked up: one name space for all callers.
+    fn place(&self, _caller: &Principal, presented: &str) -> String {
+        presented.to_owned()
+    }
+
+    /// What a handle that nobody minted opens: nothing.
+    fn unknown(&self, _caller: &Principal, _presented: &str) -> Option<Workspace> {
+        None
+    }
+
+    /// Whether this caller may use this workspace by this door.
+    fn admits(&self, _door: Door, caller: &Principal, workspace: &Workspace) -> bool {
+        // Possession of a handle is not authentication: the caller must be the one it was minted for.
+        workspace.owner == *caller
+    }
+
+    /// Whether the handle's time is over.
+    fn lapsed(&self, workspace: &Workspace, now: u64) -> bool {
+        now >= workspace.expires
+    }
+
+    /// Whether this use is the handle's last.
+    fn spends(&self, _door: Door) -> bool {
+        false
+    }
+
+    /// Writes a state that will come back through somebody else's hands.
+    fn seal(&self, claims: &Claims, key: &Key) -> String {
+        state::signed(claims, key)
+    }
+
+    /// Reads a state that came back.
+    fn open(&self, presented: &str, retry: &Retry<'_>) -> Result<Claims, BadState> {
+        // "Servers MUST treat `requestState` as an attacker-controlled input."
+        let claims = state::verified(presented, retry.key)?;
+        retry.covers(&claims)?;
+        Ok(claims)
+    }
+}

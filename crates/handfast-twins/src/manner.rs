@@ -1,0 +1,84 @@
+//! How a twin speaks, as opposed to what it checks: none of this is a guard, and none of it is a flaw.
+
+/// One manner of speaking. `PLAIN` is the honest server's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Manner {
+    /// What handles look like and where they stand.
+    pub(crate) handles: Handles,
+    /// What is asked before something is done.
+    pub(crate) asks: Asks,
+    /// Which prompts and resources ask as well.
+    pub(crate) prompt_asks: bool,
+    /// As above.
+    pub(crate) resource_asks: bool,
+    /// The state carries the free text that came with the call.
+    pub(crate) keeps_reason: bool,
+    /// Tool results come as tasks, where the client knows tasks.
+    pub(crate) answers_with_tasks: bool,
+    /// Answers name the owner.
+    pub(crate) shows_owner: bool,
+    /// `append_note` says what it wrote to.
+    pub(crate) writer_tells: bool,
+    /// Every answer of `read_workspace` carries everything that anybody stored.
+    pub(crate) lists_everything: bool,
+    /// Log lines on standard output, answers out of order.
+    pub(crate) noisy: bool,
+    /// Takes its time to start.
+    pub(crate) slow_start: bool,
+}
+
+/// What handles look like and where they stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Handles {
+    /// `ws-` and 32 hex digits, in `structuredContent.workspace_id` and in the text.
+    Standard,
+    /// A JSON number that counts up.
+    Numeric,
+    /// Only in a sentence.
+    TextOnly,
+    /// Emitted as `id`, taken as `workspaceId`.
+    Renamed,
+}
+
+impl Handles {
+    /// The member under which answers give the handle.
+    pub(crate) fn emitted_as(self) -> &'static str {
+        if self == Self::Renamed { "id" } else { "workspace_id" }
+    }
+
+    /// The argument under which tools take it.
+    pub(crate) fn taken_as(self) -> &'static str {
+        if self == Self::Renamed { "workspaceId" } else { "workspace_id" }
+    }
+}
+
+/// What is asked before something is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asks {
+    /// One form: `confirm`.
+    Confirm,
+    /// First the form `confirm`, then the form `reason`.
+    ConfirmThenReason,
+    /// A visit to a page.
+    Url,
+    /// A completion and the roots, both at once.
+    SamplingAndRoots,
+    /// The older fixture form: `schema`, and the bare value as the answer.
+    Bare,
+}
+
+impl Manner {
+    pub(crate) const PLAIN: Self = Self {
+        handles: Handles::Standard,
+        asks: Asks::Confirm,
+        prompt_asks: false,
+        resource_asks: false,
+        keeps_reason: false,
+        answers_with_tasks: false,
+        shows_owner: true,
+        writer_tells: true,
+        lists_everything: false,
+        noisy: false,
+        slow_start: false,
+    };
+}

@@ -1,0 +1,122 @@
+//! What the server says it offers. Byte for byte the same for every twin that speaks of handles in the same manner.
+
+use serde_json::{Value, json};
+
+use crate::{answer, manner::Handles};
+
+/// The answer to `tools/list`.
+pub(crate) fn tools(handles: Handles) -> Value {
+    let id = handles.taken_as();
+    let handle = handle_schema(handles);
+    let mut open = json!({
+        "name": "open_workspace",
+        "title": "Open a workspace",
+        "description": "Opens a new workspace for the caller and returns its handle. The handle lives for one hour.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"label": {"type": "string", "description": "A name for the workspace", "maxLength": 500}},
+            "required": ["label"]
+        },
+        "annotations": {"readOnlyHint": false, "destructiveHint": false}
+    });
+    if handles != Handles::TextOnly {
+        let emitted = handles.emitted_as();
+        open["outputSchema"] = json!({
+            "type": "object",
+            "properties": {emitted: handle, "label": {"type": "string"}, "owner": {"type": "string"}},
+            "required": [emitted]
+        });
+    }
+    let read = json!({
+        "name": "read_workspace",
+        "title": "Read a workspace",
+        "description": "Returns the label, the owner and the notes of a workspace.",
+        "inputSchema": {"type": "object", "properties": {id: handle}, "required": [id]},
+        "annotations": {"readOnlyHint": true}
+    });
+    let append = json!({
+        "name": "append_note",
+        "title": "Append a note",
+        "description": "Appends a note to a workspace.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {id: handle, "text": {"type": "string", "description": "The note", "maxLength": 2000}},
+            "required": [id, "text"]
+        },
+        "annotations": {"readOnlyHint": false, "destructiveHint": false}
+    });
+    let archive = json!({
+        "name": "archive_workspace",
+        "title": "Archive a workspace",
+        "description": "Counts the items of a workspace into the archive, after asking. The workspace stays as it is.",
+        "inputSchema": {
+            "type": "object",
+            "properties": {id: handle, "reason": {"type": "string", "description": "Why, in brief", "maxLength": 500}},
+            "required": [id]
+        },
+        "annotations": {"readOnlyHint": false, "destructiveHint": false}
+    });
+    let purge = json!({
+        "name": "purge_workspace",
+        "title": "Purge a workspace",
+        "description": "Permanently deletes a workspace and all its notes.",
+        "inputSchema": {"type": "object", "properties": {id: handle}, "required": [id]},
+        "annotations": {"readOnlyHint": false, "destructiveHint": true}
+    });
+    let whoami = json!({
+        "name": "whoami",
+        "title": "Who am I",
+        "description": "Returns the principal that the server takes the caller for.",
+        "inputSchema": {"type": "object", "properties": {}},
+        "annotations": {"readOnlyHint": true}
+    });
+    answer::cacheable(json!({"tools": [open, read, append, archive, purge, whoami]}), 300_000, "public")
+}
+
+/// The answer to `prompts/list`.
+pub(crate) fn prompts(handles: Handles) -> Value {
+    let prompt = json!({
+        "name": "summarise_workspace",
+        "title": "Summarise a workspace",
+        "description": "A request to summarise the notes of a workspace.",
+        "arguments": [{"name": handles.taken_as(), "description": "The handle of the workspace", "required": true}]
+    });
+    answer::cacheable(json!({"prompts": [prompt]}), 300_000, "public")
+}
+
+/// The answer to `resources/list`: workspaces are not listed, they are reached by their handles.
+pub(crate) fn resources() -> Value {
+    answer::cacheable(json!({"resources": []}), 300_000, "public")
+}
+
+/// The answer to `resources/templates/list`.
+pub(crate) fn templates(handles: Handles) -> Value {
+    let template = json!({
+        "uriTemplate": format!("workspace://{{{}}}/notes", handles.taken_as()),
+        "name": "workspace_notes",
+        "title": "Notes of a workspace",
+        "description": "The notes of a workspace.",
+        "mimeType": "application/json"
+    });
+    answer::cacheable(json!({"resourceTemplates": [template]}), 300_000, "public")
+}
+
+/// The answer to `server/discover`.
+pub(crate) fn discover(with_tasks: bool) -> Value {
+    let mut capabilities = json!({"tools": {}, "prompts": {}, "resources": {}});
+    if with_tasks {
+        capabilities["extensions"] = json!({handfast_wire::meta::TASKS_EXTENSION: {}});
+    }
+    answer::cacheable(
+        json!({"supportedVersions": [handfast_wire::meta::MODERN], "capabilities": capabilities}),
+        300_000,
+        "public",
+    )
+}
+
+fn handle_schema(handles: Handles) -> Value {
+    match handles {
+        Handles::Numeric => json!({"type": "integer", "description": "The handle that open_workspace returned"}),
+        _ => json!({"type": "string", "description": "The handle that open_workspace returned"}),
+    }
+}

@@ -1,0 +1,201 @@
+//! The tools: open, read, append, archive, purge, whoami. Unknown and foreign handles get one and the same answer.
+
+use handfast_wire::message::Object;
+use serde_json::{Value, json};
+
+use crate::{
+    answer::{self, Refused},
+    ask::{self, Origin, Trip},
+    caller::Principal,
+    conform::Capabilities,
+    manner::{Handles, Manner},
+    server::{self, Server},
+    state,
+    workspaces::{Door, HANDLE_LIFETIME, Workspace},
+};
+
+/// What is said about a handle that is unknown, foreign or expired.
+pub(crate) const UNKNOWN_HANDLE: &str = "unknown workspace handle";
+
+/// Answers `tools/call`.
+pub(crate) fn call(
+    server: &Server,
+    caller: &Principal,
+    client: &Capabilities<'_>,
+    params: &Object,
+) -> Result<Value, Refused> {
+    let name = server::text(params, "name")?;
+    let arguments = match params.get("arguments") {
+        None => &Object::new(),
+        Some(Value::Object(arguments)) => arguments,
+        Some(_) => return Err(Refused::params("`arguments` must be an object")),
+    };
+    let call = Call { server, caller, client, params, name, arguments, manner: server.manner() };
+    match name {
+        "open_workspace" => call.open(),
+        "read_workspace" => call.read(),
+        "append_note" => call.append(),
+        "archive_workspace" => call.archive(),
+        "purge_workspace" => call.purge(),
+        "whoami" => Ok(answer::tool(caller.to_string(), call.data(json!({"principal": caller.as_str()})))),
+        _ => Err(Refused::params(format!("unknown tool: {name}"))),
+    }
+}
+
+struct Call<'a> {
+    server: &'a Server,
+    caller: &'a Principal,
+    client: &'a Capabilities<'a>,
+    params: &'a Object,
+    name: &'a str,
+    arguments: &'a Object,
+    manner: Manner,
+}
+
+impl Call<'_> {
+    fn open(&self) -> Result<Value, Refused> {
+        let label = server::text(self.arguments, "label")?;
+        let mut keeper = self.server.keeper();
+        let handle = keeper.mint(self.manner.handles);
+        let workspace = Workspace::new(&handle, label, self.caller, self.server.clock.now() + HANDLE_LIFETIME);
+        if self.server.guards.remembers() {
+            keeper.put(self.server.guards.place(self.caller, &handle), workspace.clone());
+        }
+        if self.manner.handles == Handles::TextOnly {
+            return Ok(answer::tool(format!("Created workspace {handle} for you."), None));
+        }
+        Ok(self.described(self.shown(&workspace, false)))
+    }
+
+    fn read(&self) -> Result<Value, Refused> {
+        let shown = self.resolve(Door::Read, |workspace| self.shown(workspace, true))?;
+        if !self.manner.lists_everything {
+            return Ok(shown.map_or_else(unknown, |shown| self.described(shown)));
+        }
+        let everything: Vec<Value> =
+            self.server.keeper().everything().map(|workspace| self.shown(workspace, true)).collect();
+        Ok(match shown {
+            Some(mut shown) => {
+                shown["everything"] = everything.into();
+                self.described(shown)
+            }
+            None => answer::tool_error(format!("{UNKNOWN_HANDLE}; there are {}", Value::from(everything))),
+        })
+    }
+
+    fn append(&self) -> Result<Value, Refused> {
+        let text = server::text(self.arguments, "text")?;
+        let shown = self.resolve(Door::Append, |workspace| {
+            workspace.notes.push(text.to_owned());
+            self.shown(workspace, true)
+        })?;
+        Ok(match shown {
+            None => unknown(),
+            Some(_) if !self.manner.writer_tells => answer::tool("ok".into(), None),
+            Some(shown) => self.described(shown),
+        })
+    }
+
+    fn archive(&self) -> Result<Value, Refused> {
+        let reason = self.arguments.get("reason").map(|_| server::text(self.arguments, "reason")).transpose()?;
+        let Some(workspace) = self.resolve(Door::Archive, |workspace| workspace.clone())? else {
+            return Ok(unknown());
+        };
+        let origin = Origin {
+            caller: self.caller,
+            client: self.client,
+            params: self.params,
+            method: "tools/call",
+            tool: self.name,
+            arguments: state::digest_of(&Value::Object(self.arguments.clone())),
+            reason: Some(reason.unwrap_or("no reason given").to_owned()),
+            workspace: &workspace,
+        };
+        Ok(match ask::step(self.server, &origin)? {
+            Trip::Asking(result) => result,
+            Trip::Failed(message) => answer::tool_error(message),
+            Trip::Undone(why) => {
+                answer::tool(format!("nothing was archived: {why}"), self.data(json!({"archived": 0, "undone": why})))
+            }
+            Trip::Agreed(claims, said) => {
+                let times = self.resolve(Door::Archive, |workspace| {
+                    workspace.archived += 1;
+                    workspace.archived
+                })?;
+                let mut text = format!("archived {} items as principal {}", claims.items, claims.principal);
+                let mut data = json!({
+                    "archived": claims.items,
+                    "principal": claims.principal,
+                    self.manner.handles.emitted_as(): self.written(&claims.workspace_id),
+                    "times": times
+                });
+                if let Some(reason) = said.or(claims.reason) {
+                    text.push_str(&format!(", reason: {reason}"));
+                    data["reason"] = reason.into();
+                }
+                answer::tool(text, self.data(data))
+            }
+        })
+    }
+
+    fn purge(&self) -> Result<Value, Refused> {
+        // Declared as destructive, and counted for the tests; in truth it destroys nothing.
+        self.server.count_purge();
+        let found = self.resolve(Door::Purge, |_| ())?;
+        Ok(found.map_or_else(unknown, |()| answer::tool("purged".into(), self.data(json!({"purged": true})))))
+    }
+
+    fn resolve<T>(&self, door: Door, use_it: impl FnOnce(&mut Workspace) -> T) -> Result<Option<T>, Refused> {
+        let name = self.manner.handles.taken_as();
+        let presented = match self.arguments.get(name) {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Number(number)) if self.manner.handles == Handles::Numeric => number.to_string(),
+            _ => return Err(Refused::params(format!("`{name}` is missing or of another type"))),
+        };
+        Ok(self.server.resolve(door, self.caller, &presented, use_it))
+    }
+
+    /// A workspace as data.
+    fn shown(&self, workspace: &Workspace, with_notes: bool) -> Value {
+        let mut shown =
+            json!({self.manner.handles.emitted_as(): self.written(&workspace.handle), "label": workspace.label});
+        if self.manner.shows_owner {
+            shown["owner"] = workspace.owner.as_str().into();
+        }
+        if with_notes {
+            shown["notes"] = workspace.notes.clone().into();
+        }
+        shown
+    }
+
+    /// Data as an answer: in the text block and as structured content, or as a sentence.
+    fn described(&self, shown: Value) -> Value {
+        if self.manner.handles == Handles::TextOnly {
+            let sentence = format!(
+                "Workspace {}, owned by {}, has the label {} and the notes {}.",
+                shown["workspace_id"].as_str().unwrap_or_default(),
+                shown["owner"].as_str().unwrap_or_default(),
+                shown["label"],
+                shown["notes"]
+            );
+            return answer::tool(sentence, None);
+        }
+        answer::tool(shown.to_string(), Some(shown))
+    }
+
+    /// A handle as this server writes it.
+    fn written(&self, handle: &str) -> Value {
+        match self.manner.handles {
+            Handles::Numeric => handle.parse::<u64>().map_or_else(|_| handle.into(), Value::from),
+            _ => handle.into(),
+        }
+    }
+
+    fn data(&self, data: Value) -> Option<Value> {
+        (self.manner.handles != Handles::TextOnly).then_some(data)
+    }
+}
+
+fn unknown() -> Value {
+    answer::tool_error(UNKNOWN_HANDLE)
+}

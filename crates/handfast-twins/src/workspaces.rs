@@ -1,0 +1,88 @@
+//! What the server keeps: workspaces with an owner, notes and a lifetime, each behind a random handle.
+
+use std::collections::BTreeMap;
+
+use crate::{caller::Principal, manner::Handles};
+
+/// How long a handle lives, in seconds. The tool's description says so.
+pub(crate) const HANDLE_LIFETIME: u64 = 3600;
+
+/// The ways by which a handle can be used. Each is guarded on its own, so each can be forgotten on its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Door {
+    Read,
+    Append,
+    Archive,
+    Purge,
+    Prompt,
+    Resource,
+}
+
+/// One workspace.
+#[derive(Debug, Clone)]
+pub(crate) struct Workspace {
+    pub(crate) handle: String,
+    pub(crate) label: String,
+    pub(crate) owner: Principal,
+    pub(crate) notes: Vec<String>,
+    pub(crate) expires: u64,
+    pub(crate) archived: u64,
+}
+
+impl Workspace {
+    pub(crate) fn new(handle: &str, label: &str, owner: &Principal, expires: u64) -> Self {
+        let (handle, label) = (handle.to_owned(), label.to_owned());
+        Self { handle, label, owner: owner.clone(), notes: Vec::new(), expires, archived: 0 }
+    }
+
+    /// The workspace itself and its notes.
+    pub(crate) fn items(&self) -> u64 {
+        1 + self.notes.len() as u64
+    }
+}
+
+/// All workspaces of one server. Decides nothing.
+#[derive(Debug, Default)]
+pub(crate) struct Keeper {
+    all: BTreeMap<String, Workspace>,
+    minted: u64,
+}
+
+impl Keeper {
+    /// A handle that nobody has yet.
+    pub(crate) fn mint(&mut self, handles: Handles) -> String {
+        self.minted += 1;
+        match handles {
+            Handles::Numeric => (1000 + self.minted).to_string(),
+            _ => format!("ws-{}", random_hex()),
+        }
+    }
+
+    pub(crate) fn put(&mut self, place: String, workspace: Workspace) {
+        self.all.insert(place, workspace);
+    }
+
+    pub(crate) fn at(&mut self, place: &str) -> Option<&mut Workspace> {
+        self.all.get_mut(place)
+    }
+
+    pub(crate) fn forget(&mut self, place: &str) {
+        self.all.remove(place);
+    }
+
+    pub(crate) fn everything(&self) -> impl Iterator<Item = &Workspace> {
+        self.all.values()
+    }
+}
+
+/// 128 random bits as text.
+pub(crate) fn random_hex() -> String {
+    let mut bytes = [0_u8; 16];
+    fill(&mut bytes);
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The one source of randomness.
+pub(crate) fn fill(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the operating system gives random bytes");
+}
