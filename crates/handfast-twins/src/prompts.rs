@@ -69,7 +69,7 @@ pub(crate) fn resource(
         .and_then(|rest| rest.strip_suffix("/notes"))
         .ok_or_else(|| Refused::params("resource not found"))?;
     let workspace = opened(server, Door::Resource, caller, presented)?;
-    let mut text = shown(server, &workspace).to_string();
+    let mut shown = shown(server, &workspace);
     if server.manner().resource_asks {
         let arguments = state::digest_of(&Value::Null);
         let origin = Origin {
@@ -83,12 +83,12 @@ pub(crate) fn resource(
             workspace: &workspace,
         };
         match given(server, &origin)? {
-            Given::With(words) => text.push_str(&words),
-            Given::Not(words) => text = words,
+            Given::With(words) => shown["given"] = words.trim().into(),
+            Given::Not(words) => shown = json!({"given": words}),
             Given::After(asking) => return Ok(asking),
         }
     }
-    let contents = json!({"contents": [{"uri": uri, "mimeType": "application/json", "text": text}]});
+    let contents = json!({"contents": [{"uri": uri, "mimeType": "application/json", "text": shown.to_string()}]});
     Ok(answer::cacheable(contents, 0, "private"))
 }
 

@@ -1,6 +1,6 @@
 //! A twin behind a loopback port. axum moves the bytes; every answer comes from `http.rs`.
 
-use std::{fmt, net::Ipv4Addr, sync::Arc};
+use std::{fmt, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -65,10 +65,12 @@ impl Served {
         }
     }
 
-    /// Stops listening and waits until the port is free.
+    /// Stops listening and waits until the port is free; connections that are busy get a moment to finish.
     pub async fn stop(mut self) {
         self.stop.take();
-        let _ = (&mut self.task).await;
+        if tokio::time::timeout(LAST_WORDS, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
     }
 }
 
@@ -103,3 +105,5 @@ fn written(reply: Reply) -> Response<Body> {
     }
     response.body(Body::from(reply.body)).unwrap_or_else(|_| Response::new(Body::empty()))
 }
+
+const LAST_WORDS: Duration = Duration::from_secs(2);

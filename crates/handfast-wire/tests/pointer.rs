@@ -20,6 +20,15 @@ fn document() -> impl Strategy<Value = Value> {
     })
 }
 
+/// Objects all the way down, and none of them empty.
+fn objects() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![any::<i32>().prop_map(Value::from), "[a-z~/]{0,4}".prop_map(Value::from)];
+    leaf.prop_recursive(4, 32, 4, |inner| {
+        prop::collection::btree_map("[a-z0-9~/]{0,3}", inner, 1..4)
+            .prop_map(|members| Value::Object(members.into_iter().collect()))
+    })
+}
+
 proptest! {
     #[test]
     fn every_scalar_stands_where_its_pointer_says(root in document()) {
@@ -32,7 +41,9 @@ proptest! {
     #[test]
     fn replacing_changes_one_scalar_and_back_again(root in document(), which in any::<prop::sample::Index>()) {
         let places: Vec<String> = scalars(&root, 1000).into_iter().map(|(pointer, _)| pointer).collect();
-        prop_assume!(!places.is_empty());
+        if places.is_empty() {
+            return Ok(());
+        }
         let place = which.get(&places);
         let mut changed = root.clone();
 
@@ -46,19 +57,8 @@ proptest! {
     }
 
     #[test]
-    fn inserting_every_scalar_of_objects_rebuilds_them(root in document()) {
+    fn inserting_every_scalar_of_objects_rebuilds_them(root in objects()) {
         let mut rebuilt = Value::Null;
-        let has_list_or_hole = |value: &Value| {
-            fn walk(value: &Value) -> bool {
-                match value {
-                    Value::Array(_) => true,
-                    Value::Object(members) => members.is_empty() || members.values().any(walk),
-                    _ => false,
-                }
-            }
-            walk(value)
-        };
-        prop_assume!(!has_list_or_hole(&root));
 
         for (pointer, value) in scalars(&root, 1000) {
             prop_assert!(insert(&mut rebuilt, &pointer, value.clone()), "{}", pointer);

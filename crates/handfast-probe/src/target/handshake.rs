@@ -204,9 +204,14 @@ fn judged(reply: &Reply) -> Option<Answered> {
     }
 }
 
+/// Name and version, by the server's own word, shortened: null where it said nothing.
 fn server_info(result: &Value) -> Value {
     let in_meta = result.pointer("/_meta/io.modelcontextprotocol~1serverInfo");
-    in_meta.or_else(|| result.get("serverInfo")).cloned().unwrap_or_default()
+    let Some(info) = in_meta.or_else(|| result.get("serverInfo")).filter(|info| info.is_object()) else {
+        return Value::Null;
+    };
+    let short = |key: &str| info.get(key).and_then(Value::as_str).map(|text| text.chars().take(100).collect::<String>());
+    json!({"name": short("name"), "version": short("version")})
 }
 
 /// Opens in the older way, for A and, where sessions are issued, for every other caller as well.
@@ -216,7 +221,7 @@ async fn initialize(target: &mut Target, within: std::time::Duration) -> Option<
         let reply = target.send_within(Who::A, &opening(version), within).await;
         match reply.body {
             Body::Result(result) => {
-                let agreed = result.get("protocolVersion").and_then(Value::as_str)?.to_owned();
+                let agreed = result.get("protocolVersion").and_then(Value::as_str).filter(|version| version.len() <= 32)?.to_owned();
                 target.era = Era::Legacy(agreed.clone());
                 initialized(target, Who::A).await;
                 if let Wire::Http(_) = target.wire {
@@ -229,7 +234,7 @@ async fn initialize(target: &mut Target, within: std::time::Duration) -> Option<
                 }
                 return Some(Handshake {
                     capabilities: result.get("capabilities").cloned().unwrap_or_default(),
-                    server: result.get("serverInfo").cloned().unwrap_or_default(),
+                    server: server_info(&result),
                 });
             }
             // A version that is not spoken is answered by an error; one older may be.

@@ -1,0 +1,42 @@
+# `make check` is what CI runs.
+CARGO ?= cargo
+
+.PHONY: help check lint docs test interop deny fuzz bench matrix
+
+help:
+	@echo "check    format, lints, documentation, every test (installs the real servers first)"
+	@echo "lint     format and lints"
+	@echo "docs     documentation"
+	@echo "test     every test; the real servers must be installed (make interop)"
+	@echo "interop  install the real servers into interop/.env"
+	@echo "matrix   every twin against both checks, as a table"
+	@echo "deny     licences, advisories and bans of dependencies (needs cargo-deny)"
+	@echo "fuzz     one minute for each fuzz target (needs cargo-fuzz and a nightly toolchain)"
+	@echo "bench    run times, size of the binary and peak memory, in one run"
+
+check: interop lint docs test
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
+
+docs:
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+test:
+	$(CARGO) test --workspace --all-features --locked
+
+interop:
+	sh interop/install.sh
+
+matrix:
+	$(CARGO) test --package handfast-probe --test matrix --locked -- --nocapture
+
+deny:
+	$(CARGO) deny check
+
+fuzz:
+	sh fuzz/run.sh
+
+bench:
+	python3 benches/run.py
