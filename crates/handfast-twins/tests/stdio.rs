@@ -211,6 +211,7 @@ async fn noisy_prints_in_between_and_answers_out_of_order() {
 }
 
 #[tokio::test(start_paused = true)]
+#[allow(clippy::disallowed_methods, reason = "time stands still here, and only the sleep moves it")]
 async fn slow_start_is_slow_once() {
     let mut twin = Piped::start("slow-start");
     let start = Instant::now();
