@@ -2,7 +2,7 @@
 //! they are sent. Free text carries a canary, known handles are put where they belong, everything else is the plainest
 //! value that the schema allows.
 
-use std::collections::BTreeMap;
+use std::{cell::Cell, collections::BTreeMap};
 
 use handfast_wire::message::Object;
 use jsonschema::{PatternOptions, Validator};
@@ -30,7 +30,7 @@ pub fn synthesise(schema: &Value, wish: &Wish<'_>) -> Result<Object, String> {
     let validator = validator(schema)?;
     let mut reasons = Vec::new();
     for attempt in 0..ATTEMPTS {
-        let maker = Maker { root: schema, wish, attempt };
+        let maker = Maker { root: schema, wish, attempt, fuel: Cell::new(FUEL) };
         let made = maker.object(schema, 0, true);
         let value = Value::Object(made);
         match validator.validate(&value) {
@@ -51,7 +51,7 @@ pub fn satisfies(schema: &Value, value: &Value) -> bool {
 
 /// A value for one schema, not checked against the whole: content of an elicitation, prompt arguments.
 pub fn plain(schema: &Value, name: &str, wish: &Wish<'_>) -> Value {
-    Maker { root: schema, wish, attempt: 0 }.value(schema, name, 0)
+    Maker { root: schema, wish, attempt: 0, fuel: Cell::new(FUEL) }.value(schema, name, 0)
 }
 
 fn validator(schema: &Value) -> Result<Validator, String> {
@@ -68,6 +68,8 @@ struct Maker<'m> {
     wish: &'m Wish<'m>,
     /// Later attempts take later branches and plainer strings.
     attempt: usize,
+    /// What is left of the work that one schema may cause: a few nested references can ask for millions of values.
+    fuel: Cell<usize>,
 }
 
 impl Maker<'_> {
@@ -196,8 +198,13 @@ impl Maker<'_> {
         if let Some(text) = planted.filter(|_| self.attempt < 2).find(|text| matches(text)) {
             return text;
         }
+        if pattern.len() > LONGEST_PATTERN {
+            return "handfast".to_owned();
+        }
         let parsed = regex_syntax::ParserBuilder::new().unicode(false).utf8(true).build().parse(pattern);
-        let drawn = parsed.ok().and_then(|hir| rand_regex::Regex::with_hir(hir, 8).ok());
+        let small =
+            |hir: &regex_syntax::hir::Hir| hir.properties().minimum_len().is_none_or(|least| least as u64 <= LONGEST);
+        let drawn = parsed.ok().filter(small).and_then(|hir| rand_regex::Regex::with_hir(hir, 8).ok());
         let sampled = drawn.and_then(|regex| {
             let mut source = random::source();
             (0..DRAWS)
@@ -213,8 +220,8 @@ impl Maker<'_> {
     /// A schema with `$ref`, `allOf` and one branch of `oneOf` and `anyOf` folded into it.
     fn flat(&self, schema: &Value, depth: usize) -> Value {
         let Value::Object(members) = schema else { return Value::Null };
-        if depth > DEEPEST {
-            return schema.clone();
+        if depth > DEEPEST || self.is_exhausted() {
+            return Value::Null;
         }
         let mut flat = Value::Object(
             members
@@ -240,6 +247,12 @@ impl Maker<'_> {
             }
         }
         flat
+    }
+
+    fn is_exhausted(&self) -> bool {
+        let left = self.fuel.get().saturating_sub(1);
+        self.fuel.set(left);
+        left == 0
     }
 
     fn resolve(&self, reference: &str) -> Option<&Value> {
@@ -355,6 +368,8 @@ fn short(text: &str) -> String {
     text.chars().take(160).collect()
 }
 
+const FUEL: usize = 20_000;
+const LONGEST_PATTERN: usize = 500;
 const ATTEMPTS: usize = 6;
 const DRAWS: usize = 40;
 const DEEPEST: usize = 12;

@@ -1,6 +1,9 @@
 //! Where an answer shows whose object it came from: planted canaries, and the names that a server gives its callers.
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use handfast_wire::pointer;
@@ -70,6 +73,24 @@ fn holds_word(text: &str, word: &str) -> bool {
         .any(|(at, _)| boundary(text[..at].chars().next_back()) && boundary(text[at + word.len()..].chars().next()))
 }
 
+/// Whether two results say the same kind of thing: most of their words are the same, values apart. A polite "that has
+/// expired, please start again" is complete and no error, and yet unlike an honest answer.
+pub fn alike(one: &Value, other: &Value) -> bool {
+    let words = |result: &Value| -> BTreeSet<String> {
+        let mut words = BTreeSet::new();
+        for (at, text) in visible(result) {
+            words.extend(names::words(&pointer::last(&at)));
+            words.extend(names::words(&text));
+        }
+        words.retain(|word| word.len() > 1 && !word.bytes().any(|byte| byte.is_ascii_digit()));
+        words
+    };
+    let (one, other) = (words(one), words(other));
+    let shared = one.intersection(&other).count();
+    let all = one.union(&other).count();
+    shared * 2 >= all
+}
+
 /// How an answer names its caller or the owner of its object, by place: `owner` fields, and "as principal X" in prose.
 pub fn names_given(result: &Value) -> BTreeMap<String, String> {
     let mut given = BTreeMap::new();
@@ -114,6 +135,8 @@ fn is_owner_key(key: &str) -> bool {
 pub enum Naming {
     /// At the same place it named them differently.
     Apart {
+        /// The place.
+        at: String,
         /// How it named A.
         a: String,
         /// How it named B.
@@ -132,11 +155,15 @@ pub fn compare(for_a: &Value, for_b: &Value, sent: &[String]) -> Naming {
     for (at, name) in &a {
         let Some(other) = b.get(at) else { continue };
         // What the caller wrote into the call is no name that the server gave.
-        if sent.iter().any(|echo| echo == name || echo == other) {
+        let echoes = |echo: &String| {
+            let within = |name: &String| echo.len() >= SHORTEST_PART && name.contains(echo.as_str());
+            echo == name || echo == other || within(name) || within(other)
+        };
+        if sent.iter().any(echoes) {
             continue;
         }
         if name != other {
-            return Naming::Apart { a: name.clone(), b: other.clone() };
+            return Naming::Apart { at: at.clone(), a: name.clone(), b: other.clone() };
         }
         // Two users of one tenant or account are still two users.
         if !SHARED_WORDS.iter().any(|word| at.to_ascii_lowercase().contains(word)) {
@@ -169,6 +196,7 @@ const SHARED_WORDS: [&str; 3] = ["tenant", "account", "author"];
 const MAX_SCALARS: usize = 4000;
 const MAX_BLOB: usize = 64 * 1024;
 const SHORTEST_ECHO: usize = 3;
+const SHORTEST_PART: usize = 6;
 
 #[allow(clippy::expect_used)] // constant pattern, compiled by the tests below
 static OWNER_IN_PROSE: LazyLock<Regex> = LazyLock::new(|| {
@@ -213,13 +241,25 @@ mod tests {
     #[test]
     fn names_are_compared_at_the_same_place() {
         let named = |owner: &str| json!({"structuredContent": {"owner": owner, "label": "x"}});
-        let apart = Naming::Apart { a: "alice".to_owned(), b: "bob".to_owned() };
-        assert_eq!(compare(&named("alice"), &named("bob"), &[]), apart);
+        let is_apart = |naming: Naming| matches!(naming, Naming::Apart { a, b, .. } if a == "alice" && b == "bob");
+        assert!(is_apart(compare(&named("alice"), &named("bob"), &[])));
         assert_eq!(compare(&named("local"), &named("local"), &[]), Naming::Alike("local".to_owned()));
         assert_eq!(compare(&named("alice"), &json!({"content": []}), &[]), Naming::Silent);
         let prose =
             |who: &str| json!({"content": [{"type": "text", "text": format!("archived 1 item as principal {who}.")}]});
-        assert_eq!(compare(&prose("alice"), &prose("bob"), &[]), apart);
+        assert!(is_apart(compare(&prose("alice"), &prose("bob"), &[])));
         assert_eq!(compare(&named("alice"), &named("bob"), &["bob".to_owned()]), Naming::Silent);
+        let owned = |name: &str| named(&format!("owner of {name}"));
+        let sent = ["label-a".to_owned(), "label-b".to_owned()];
+        assert_eq!(compare(&owned("label-a"), &owned("label-b"), &sent), Naming::Silent);
+    }
+
+    #[test]
+    fn a_polite_refusal_is_unlike_an_honest_answer() {
+        let says = |text: &str| json!({"content": [{"type": "text", "text": text}]});
+        let honest = says("archived 3 items as principal alice");
+        assert!(alike(&honest, &says("archived 3007 items as principal mallory")));
+        assert!(alike(&says("ok"), &says("ok")) && alike(&says(""), &says("")));
+        assert!(!alike(&honest, &says("that confirmation has expired, please start again")));
     }
 }

@@ -65,7 +65,14 @@ impl Redactor {
 
     /// The text without secrets, at most `limit` characters of it.
     pub fn excerpt(&self, text: &str, limit: usize) -> String {
-        let clean = self.text(text);
+        // A long text is cut before it is searched, and what the cut may have split is dropped.
+        let longest = self.replacements.first().map_or(0, |known| known.secret.len());
+        let cut = text.floor_char_boundary(limit * 8 + 2 * longest);
+        let mut clean = self.text(&text[..cut]);
+        if cut < text.len() {
+            clean.truncate(clean.floor_char_boundary(clean.len().saturating_sub(longest)));
+            clean.push('…');
+        }
         let printable: String =
             clean.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect();
         match printable.char_indices().nth(limit) {

@@ -289,6 +289,11 @@ impl ControlPlan {
         Ok(())
     }
 
+    /// The negative control where it was refused in the words of a complete result.
+    pub fn refused_in_words(&mut self, text: &str) {
+        self.negative = Some(Negative::Refused(text.to_owned()));
+    }
+
     /// The proof, if the controls are complete: at least one acceptance and one negative control.
     pub fn hold(self) -> Result<Controls, Halt> {
         match self.negative {

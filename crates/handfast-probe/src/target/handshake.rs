@@ -114,32 +114,20 @@ async fn over_stdio(
     if let Answered::Modern(handshake) = first {
         return Ok((modern, handshake));
     }
-    let words = last_words(&modern).await;
     modern.close().await;
 
     let mut legacy = target(Wire::Stdio(start()?), identities, options);
     if let Some(handshake) = initialize(&mut legacy, options.start_timeout).await {
         return Ok((legacy, handshake));
     }
-    let words = [last_words(&legacy).await, words].into_iter().find(|words| !words.is_empty());
     legacy.close().await;
-    let words = words.map(|words| format!("; its last words: {words}")).unwrap_or_default();
     Err(match first {
         Answered::Not(Fault::TimedOut(after)) => {
-            NoTarget::TimedOut(format!("{program} did not answer within {} ms{words}", after.as_millis()))
+            NoTarget::TimedOut(format!("{program} did not answer within {} ms", after.as_millis()))
         }
-        Answered::Not(fault) => NoTarget::Unreachable(format!("{program}: {fault}{words}")),
-        _ => NoTarget::NoServerAnswered(format!("{program} answers neither {} nor initialize{words}", meta::MODERN)),
+        Answered::Not(fault) => NoTarget::Unreachable(format!("{program}: {fault}")),
+        _ => NoTarget::NoServerAnswered(format!("{program} answers neither {} nor initialize", meta::MODERN)),
     })
-}
-
-/// The reader of standard error is a task of its own; let it run before its words are read.
-async fn last_words(target: &Target) -> String {
-    tokio::task::yield_now().await;
-    match &target.wire {
-        Wire::Stdio(stdio) => stdio.last_words(),
-        Wire::Http(_) => String::new(),
-    }
 }
 
 fn target(wire: Wire, identities: &Identities, options: &Options) -> Target {

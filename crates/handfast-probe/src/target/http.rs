@@ -87,6 +87,10 @@ impl Http {
             value.set_sensitive(true);
             extra.append(name, value);
         }
+        // A server on this machine is never asked by way of a proxy elsewhere.
+        if url.host_str().is_some_and(is_loopback) {
+            builder = builder.no_proxy();
+        }
         let identity_header = options.http.identity_header.as_deref().map(header_name).transpose()?;
         let client = builder.build().map_err(|error| chain(&error))?;
         Ok(Self { url, client, extra, identity_header, max_body: options.max_body, sessions: HashMap::new() })
@@ -114,7 +118,7 @@ impl Http {
                 self.client.post(self.url.clone()).headers(headers).body(request.to_value().to_string()).send().await;
             match sent {
                 Ok(response) => self.read(response, identity.who, request).await,
-                Err(error) if error.is_connect() => fault(None, Fault::Unreachable(chain(&error))),
+                Err(error) if error.is_connect() => fault(None, Fault::Unreachable(with_hint(chain(&error)))),
                 Err(error) => fault(None, Fault::Closed(chain(&error))),
             }
         };
@@ -304,6 +308,15 @@ fn same_origin_only() -> reqwest::redirect::Policy {
 
 fn header_name(name: &str) -> Result<HeaderName, String> {
     HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is not a header name"))
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+}
+
+fn with_hint(reason: String) -> String {
+    if reason.contains("certificate") { format!("{reason} (--ca-file FILE trusts a private CA)") } else { reason }
 }
 
 /// An error with its causes: the outermost one alone says "error sending request".

@@ -88,8 +88,18 @@ impl Stdio {
         self.noise.clone()
     }
 
+    /// Why the child is gone, with what it said last. Its standard error is read by a task of its own: let that catch up.
+    async fn obituary(&mut self, reason: &str) -> String {
+        let ended = tokio::time::timeout(GRACE, self.child.inner_mut().wait()).await;
+        tokio::task::yield_now().await;
+        let status = ended.ok().and_then(Result::ok).map(|status| format!(", {status}")).unwrap_or_default();
+        let words = self.last_words();
+        let words = if words.is_empty() { String::new() } else { format!("; its last words: {words}") };
+        format!("{reason}{status}{words}")
+    }
+
     /// The last lines of the child's standard error, for messages to a person.
-    pub(super) fn last_words(&self) -> String {
+    fn last_words(&self) -> String {
         let lines = self.errors.lock().map(|lines| lines.iter().cloned().collect::<Vec<_>>()).unwrap_or_default();
         lines.join(" | ")
     }
@@ -121,6 +131,7 @@ impl Stdio {
             }
         };
         let body = match tokio::time::timeout(timeout, exchange).await {
+            Ok(Body::Fault(Fault::Closed(reason))) => Body::Fault(Fault::Unreachable(self.obituary(&reason).await)),
             Ok(body) => body,
             Err(_) => Body::Fault(Fault::TimedOut(timeout)),
         };

@@ -424,7 +424,7 @@ impl Exchange<'_> {
         let forged_honoured = *self.controls.negative() == Negative::Honoured;
         let mut observe =
             |id: &'static str, text: String| observations.push(Observation { id, text: format!("{entry}: {text}") });
-        if forged_honoured {
+        if forged_honoured && !self.is_polite() {
             observe(
                 "forged-handle-honoured",
                 format!("a handle that was never minted was honoured: {}", trial.clean(&unissued.said())),
@@ -462,6 +462,13 @@ impl Exchange<'_> {
                     format!("A's handle was refused to B: {subject_said}"),
                 ),
             },
+            // A "no" without `isError`: unlike what B's own handle brings, and like what the forged one brings.
+            Seen::Accepted if forged_honoured && self.is_polite() => {
+                let text = format!("an unknown handle is refused in a result that is no error: {subject_said}");
+                observe("refusal-is-no-error", text);
+                let detail = format!("A's handle was refused to B as a forged one is: {subject_said}");
+                Row::refuted(self.controls, &entry, Reason::HandleBound, detail)
+            }
             Seen::Accepted if forged_honoured => Row::refuted(
                 self.controls,
                 &entry,
@@ -491,6 +498,15 @@ impl Exchange<'_> {
         let minted = [&self.handles.a.answer, &self.handles.b.answer];
         row.story = minted.into_iter().chain(self.answers).map(|answer| answer.step).collect();
         row
+    }
+
+    /// Whether the forged handle was "honoured" only in form: nothing like B's own use came of it, nor of A's handle.
+    fn is_polite(&self) -> bool {
+        let [_, own, unissued, subject] = self.answers;
+        match (own.result(), unissued.result(), subject.result()) {
+            (Some(own), Some(unissued), Some(subject)) => !marker::alike(own, unissued) && marker::alike(unissued, subject),
+            _ => false,
+        }
     }
 
     /// The words of a refusal that reads like a crash, where the forged handle was refused in other words.

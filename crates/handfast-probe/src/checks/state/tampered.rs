@@ -141,6 +141,7 @@ async fn of_round(
     match random.outcome(flow, baseline) {
         // To be asked the next question is to be accepted, even if the flow never ends.
         Outcome::Accepted => plan.presents_unissued(&baseline.answer, &[])?,
+        Outcome::Unlike(text) => plan.refused_in_words(&text),
         _ => plan.presents_unissued(&random.answer, &[random.presented.clone()])?,
     }
     let controls = plan.hold()?;
@@ -153,9 +154,9 @@ async fn of_round(
     let issued = baseline.rounds[flow.round].state.clone().unwrap_or_default();
     let mut tally = Tally::default();
     for attempt in subjects::attempts(trial, flow, &issued).await? {
-        let tried = subjects::attempt(trial, flow, baseline, &attempt).await?;
+        let tried = subjects::attempt(trial, flow, [baseline, &random], &attempt).await?;
         if let Some(confirmed) = tally.count(tried) {
-            let (mut row, cwe) = confirm(trial, flow, baseline, &controls, &attempt, &confirmed).await?;
+            let (mut row, cwe) = confirm(trial, flow, [baseline, &random], &controls, &attempt, &confirmed).await?;
             row.story = story(&[baseline, &random, &confirmed]);
             return Ok((row, cwe));
         }
@@ -183,15 +184,15 @@ async fn of_round(
 async fn confirm(
     trial: &mut Trial<'_, '_>,
     flow: &mut Flow,
-    baseline: &Played,
+    [baseline, random]: [&Played; 2],
     controls: &Controls,
     attempt: &Attempt,
     first: &Played,
 ) -> Result<(Row, Option<u32>), Halt> {
-    let again = subjects::attempt(trial, flow, baseline, attempt).await?;
+    let again = subjects::attempt(trial, flow, [baseline, random], attempt).await?;
     let random = flow.play(trial, Who::A, "random-state-again", Some(&mut |state| Some(forge::state(state)))).await?;
     let repeated = matches!(again, Tried::Accepted(_));
-    let still_refused = matches!(random.outcome(flow, baseline), Outcome::Refused(_) | Outcome::AskedAgain);
+    let still_refused = matches!(random.outcome(flow, baseline), Outcome::Refused(_) | Outcome::AskedAgain | Outcome::Unlike(_));
     if !repeated || !still_refused {
         let what = if repeated {
             "a random state was refused first and then not"

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::{Handles, use_handle};
+use super::{Handles, mint, use_handle};
 use crate::{
     arguments::{self, Wish},
     discovery::{self, Kind, names},
@@ -11,6 +11,7 @@ use crate::{
     identity::Who,
     marker::{self, Naming},
     surface::Tool,
+    target::Call,
     trial::{Answer, Trial},
     verdict::{Halt, Reason},
 };
@@ -26,15 +27,26 @@ pub(super) async fn told_apart(
 ) -> Result<Option<(String, String)>, Halt> {
     let mut alike = None;
     match named(&handles.a.answer, &handles.b.answer) {
-        Naming::Apart { a, b } => return Ok(Some((a, b))),
+        Naming::Apart { at, a, b } => {
+            // A name that changes with every object is none.
+            let again = mint(trial, Who::A, kind).await??.answer;
+            if keeps(&again, &at, &a) {
+                return Ok(Some((a, b)));
+            }
+        }
         Naming::Alike(name) => alike = Some(name),
         Naming::Silent => {}
     }
-    if let Some(tool) = who_am_i(trial) {
-        match ask_both(trial, &tool).await? {
-            Naming::Apart { a, b } => return Ok(Some((a, b))),
+    if let Some(call) = who_am_i(trial) {
+        let a = trial.call("who-am-i", Who::A, &call).await?;
+        let b = trial.call("who-am-i", Who::B, &call).await?;
+        let again = trial.call("who-am-i", Who::A, &call).await?;
+        match named_or_whole(&a, &b) {
+            Naming::Apart { at, a: name, b } if keeps(&again, &at, &name) || whole(&again).as_ref() == Some(&name) => {
+                return Ok(Some((name, b)));
+            }
             Naming::Alike(name) => alike = Some(name),
-            Naming::Silent => {}
+            _ => {}
         }
     }
     for entry in super::in_order(trial, &kind.entries, &mut Vec::new()).into_iter().take(ENTRIES_ASKED) {
@@ -43,7 +55,12 @@ pub(super) async fn told_apart(
             continue;
         };
         match named(&a, &b) {
-            Naming::Apart { a, b } => return Ok(Some((a, b))),
+            Naming::Apart { at, a, b } => {
+                let (again, _) = use_handle(trial, "owner-use", Who::A, &entry, &handles.a.handle).await?;
+                if keeps(&again, &at, &a) {
+                    return Ok(Some((a, b)));
+                }
+            }
             Naming::Alike(name) => alike = Some(name),
             Naming::Silent => {}
         }
@@ -77,29 +94,28 @@ fn named(a: &Answer, b: &Answer) -> Naming {
     }
 }
 
+/// Whether an answer gives the same name at the same place.
+fn keeps(answer: &Answer, at: &str, name: &str) -> bool {
+    answer.result().is_some_and(|result| marker::names_given(result).get(at).is_some_and(|given| given == name))
+}
+
 /// A tool that tells its caller who it is, and needs nothing for that.
-fn who_am_i(trial: &Trial<'_, '_>) -> Option<Tool> {
+fn who_am_i(trial: &Trial<'_, '_>) -> Option<Call> {
     let asks = |tool: &&Tool| {
         let name = names::words(&tool.name).join("_");
         WHO_AM_I.contains(&name.as_str()) && discovery::required(tool).is_empty() && trial.session.may_call(tool)
     };
-    trial.session.surface.tools.iter().find(asks).cloned()
+    let tool = trial.session.surface.tools.iter().find(asks)?;
+    Some(discovery::tool_call(tool, arguments::synthesise(&tool.input, &Wish::default()).ok()?))
 }
 
-async fn ask_both(trial: &mut Trial<'_, '_>, tool: &Tool) -> Result<Naming, Halt> {
-    let Ok(arguments) = arguments::synthesise(&tool.input, &Wish::default()) else { return Ok(Naming::Silent) };
-    let call = discovery::tool_call(tool, arguments);
-    let a = trial.call("who-am-i", Who::A, &call).await?;
-    let b = trial.call("who-am-i", Who::B, &call).await?;
-    Ok(match named(&a, &b) {
-        // The whole answer is the name, where no field says so.
-        Naming::Silent => match (whole(&a), whole(&b)) {
-            (Some(a), Some(b)) if a != b => Naming::Apart { a, b },
-            (Some(a), Some(_)) => Naming::Alike(a),
-            _ => Naming::Silent,
-        },
-        naming => naming,
-    })
+/// The names in two answers; the whole answer is the name where no field says so.
+fn named_or_whole(a: &Answer, b: &Answer) -> Naming {
+    match (named(a, b), whole(a), whole(b)) {
+        (Naming::Silent, Some(a), Some(b)) if a != b => Naming::Apart { at: String::new(), a, b },
+        (Naming::Silent, Some(a), Some(_)) => Naming::Alike(a),
+        (naming, ..) => naming,
+    }
 }
 
 fn whole(answer: &Answer) -> Option<String> {

@@ -8,6 +8,7 @@ use super::origins::Origin;
 use crate::{
     disposition::{Disposition, Refusal},
     identity::Who,
+    marker,
     target::Call,
     trial::{Answer, Trial},
     verdict::{Halt, Reason},
@@ -42,6 +43,8 @@ pub(super) enum Outcome {
     Accepted,
     /// The server said no.
     Refused(Refusal),
+    /// A complete result, but unlike the honest one: perhaps a "no" without `isError`.
+    Unlike(String),
     /// The server asked the same question once more.
     AskedAgain,
     /// Neither.
@@ -127,7 +130,10 @@ impl Played {
     /// What the altered round came to, measured against the honest flow.
     pub(super) fn outcome(&self, flow: &Flow, baseline: &Played) -> Outcome {
         match &self.answer.disposition {
-            Disposition::Accepted => Outcome::Accepted,
+            Disposition::Accepted => match (self.answer.result(), baseline.answer.result()) {
+                (Some(result), Some(honest)) if !marker::alike(result, honest) => Outcome::Unlike(self.answer.said()),
+                _ => Outcome::Accepted,
+            },
             Disposition::Refused(refusal) => {
                 // A refusal in a later round, after the altered one was taken.
                 if self.rounds.len() > flow.round + 1 {

@@ -141,7 +141,7 @@ async fn other_names(trial: &mut Trial<'_, '_>, flow: &Flow, issued: &str) -> Re
 pub(super) async fn attempt(
     trial: &mut Trial<'_, '_>,
     flow: &Flow,
-    baseline: &Played,
+    [baseline, random]: [&Played; 2],
     attempt: &Attempt,
 ) -> Result<Tried, Halt> {
     let canary = attempt
@@ -166,6 +166,12 @@ pub(super) async fn attempt(
         Outcome::Accepted => Tried::Accepted(played),
         Outcome::Refused(refusal) if refusal.reads_like_a_crash() => Tried::Crashed(clean(&refusal.to_string())),
         Outcome::Refused(refusal) => Tried::Refused(clean(&refusal.to_string())),
+        // The changed value in the answer shows use, whatever the words around it.
+        Outcome::Unlike(_) if attempt.observed_in(&played.answer, &baseline.answer) => Tried::Accepted(played),
+        Outcome::Unlike(text) => match (played.answer.result(), random.answer.result()) {
+            (Some(result), Some(refused)) if marker::alike(result, refused) => Tried::Refused(clean(&text)),
+            _ => Tried::Unclear(clean(&format!("a complete result unlike the honest one: {text}"))),
+        },
         Outcome::AskedAgain => Tried::AskedAgain,
         Outcome::Unclear(text) => Tried::Unclear(clean(&text)),
     })
