@@ -198,7 +198,8 @@ fn server_info(result: &Value) -> Value {
     let Some(info) = in_meta.or_else(|| result.get("serverInfo")).filter(|info| info.is_object()) else {
         return Value::Null;
     };
-    let short = |key: &str| info.get(key).and_then(Value::as_str).map(|text| text.chars().take(100).collect::<String>());
+    let short =
+        |key: &str| info.get(key).and_then(Value::as_str).map(|text| text.chars().take(100).collect::<String>());
     json!({"name": short("name"), "version": short("version")})
 }
 
@@ -209,7 +210,11 @@ async fn initialize(target: &mut Target, within: std::time::Duration) -> Option<
         let reply = target.send_within(Who::A, &opening(version), within).await;
         match reply.body {
             Body::Result(result) => {
-                let agreed = result.get("protocolVersion").and_then(Value::as_str).filter(|version| version.len() <= 32)?.to_owned();
+                let agreed = result
+                    .get("protocolVersion")
+                    .and_then(Value::as_str)
+                    .filter(|version| version.len() <= 32)?
+                    .to_owned();
                 target.era = Era::Legacy(agreed.clone());
                 initialized(target, Who::A).await;
                 if let Wire::Http(_) = target.wire {

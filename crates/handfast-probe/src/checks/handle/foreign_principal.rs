@@ -504,7 +504,9 @@ impl Exchange<'_> {
     fn is_polite(&self) -> bool {
         let [_, own, unissued, subject] = self.answers;
         match (own.result(), unissued.result(), subject.result()) {
-            (Some(own), Some(unissued), Some(subject)) => !marker::alike(own, unissued) && marker::alike(unissued, subject),
+            (Some(own), Some(unissued), Some(subject)) => {
+                !marker::alike(own, unissued) && marker::alike(unissued, subject)
+            }
             _ => false,
         }
     }

@@ -192,7 +192,8 @@ async fn confirm(
     let again = subjects::attempt(trial, flow, [baseline, random], attempt).await?;
     let random = flow.play(trial, Who::A, "random-state-again", Some(&mut |state| Some(forge::state(state)))).await?;
     let repeated = matches!(again, Tried::Accepted(_));
-    let still_refused = matches!(random.outcome(flow, baseline), Outcome::Refused(_) | Outcome::AskedAgain | Outcome::Unlike(_));
+    let still_refused =
+        matches!(random.outcome(flow, baseline), Outcome::Refused(_) | Outcome::AskedAgain | Outcome::Unlike(_));
     if !repeated || !still_refused {
         let what = if repeated {
             "a random state was refused first and then not"

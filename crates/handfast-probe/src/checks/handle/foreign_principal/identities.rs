@@ -26,7 +26,7 @@ pub(super) async fn told_apart(
     handles: &Handles,
 ) -> Result<Option<(String, String)>, Halt> {
     let mut alike = None;
-    match named(&handles.a.answer, &handles.b.answer) {
+    match named(trial, &handles.a.answer, &handles.b.answer) {
         Naming::Apart { at, a, b } => {
             // A name that changes with every object is none.
             let again = mint(trial, Who::A, kind).await??.answer;
@@ -41,8 +41,8 @@ pub(super) async fn told_apart(
         let a = trial.call("who-am-i", Who::A, &call).await?;
         let b = trial.call("who-am-i", Who::B, &call).await?;
         let again = trial.call("who-am-i", Who::A, &call).await?;
-        match named_or_whole(&a, &b) {
-            Naming::Apart { at, a: name, b } if keeps(&again, &at, &name) || whole(&again).as_ref() == Some(&name) => {
+        match named_or_whole(trial, &a, &b) {
+            Naming::Apart { at, a: name, b } if keeps(&again, &at, &name) => {
                 return Ok(Some((name, b)));
             }
             Naming::Alike(name) => alike = Some(name),
@@ -54,7 +54,7 @@ pub(super) async fn told_apart(
         let Ok((b, _)) = use_handle(trial, "stranger-own-use", Who::B, &entry, &handles.b.handle).await else {
             continue;
         };
-        match named(&a, &b) {
+        match named(trial, &a, &b) {
             Naming::Apart { at, a, b } => {
                 let (again, _) = use_handle(trial, "owner-use", Who::A, &entry, &handles.a.handle).await?;
                 if keeps(&again, &at, &a) {
@@ -83,20 +83,41 @@ pub(super) async fn told_apart(
     ))
 }
 
-fn named(a: &Answer, b: &Answer) -> Naming {
+fn named(trial: &Trial<'_, '_>, a: &Answer, b: &Answer) -> Naming {
     let accepted = |answer: &Answer| answer.disposition == Disposition::Accepted;
     match (a.result(), b.result()) {
         (Some(for_a), Some(for_b)) if accepted(a) && accepted(b) => {
             let sent: Vec<String> = a.sent.iter().chain(&b.sent).cloned().collect();
-            marker::compare(for_a, for_b, &sent)
+            match marker::compare(for_a, for_b, &sent) {
+                Naming::Silent => by_credential(trial, for_a, for_b),
+                naming => naming,
+            }
         }
         _ => Naming::Silent,
     }
 }
 
-/// Whether an answer gives the same name at the same place.
+/// A principal that a caller gives by name (over stdio, or a token that is a name) may come back anywhere in prose.
+fn by_credential(trial: &Trial<'_, '_>, for_a: &Value, for_b: &Value) -> Naming {
+    let identities = trial.session.target.identities();
+    let (Some(a), Some(b)) = (identities.of(Who::A).credential(), identities.of(Who::B).credential()) else {
+        return Naming::Silent;
+    };
+    let holds =
+        |result: &Value, name: &str| name.len() >= SHORTEST_NAME && marker::find_name(result, name, &[]).is_some();
+    if holds(for_a, a) && holds(for_b, b) && !holds(for_a, b) && !holds(for_b, a) {
+        Naming::Apart { at: String::new(), a: a.to_owned(), b: b.to_owned() }
+    } else {
+        Naming::Silent
+    }
+}
+
+/// Whether an answer gives the same name once more: at the same place, or, where no place says so, anywhere.
 fn keeps(answer: &Answer, at: &str, name: &str) -> bool {
-    answer.result().is_some_and(|result| marker::names_given(result).get(at).is_some_and(|given| given == name))
+    answer.result().is_some_and(|result| match at {
+        "" => marker::find_name(result, name, &[]).is_some(),
+        at => marker::names_given(result).get(at).is_some_and(|given| given == name),
+    })
 }
 
 /// A tool that tells its caller who it is, and needs nothing for that.
@@ -110,8 +131,8 @@ fn who_am_i(trial: &Trial<'_, '_>) -> Option<Call> {
 }
 
 /// The names in two answers; the whole answer is the name where no field says so.
-fn named_or_whole(a: &Answer, b: &Answer) -> Naming {
-    match (named(a, b), whole(a), whole(b)) {
+fn named_or_whole(trial: &Trial<'_, '_>, a: &Answer, b: &Answer) -> Naming {
+    match (named(trial, a, b), whole(a), whole(b)) {
         (Naming::Silent, Some(a), Some(b)) if a != b => Naming::Apart { at: String::new(), a, b },
         (Naming::Silent, Some(a), Some(_)) => Naming::Alike(a),
         (naming, ..) => naming,
@@ -150,6 +171,7 @@ async fn refuses_others(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<bool, 
     Ok(true)
 }
 
+const SHORTEST_NAME: usize = 3;
 const ENTRIES_ASKED: usize = 4;
 const WHO_AM_I: [&str; 9] =
     ["whoami", "who_am_i", "get_me", "me", "current_user", "get_current_user", "my_profile", "get_profile", "identity"];
