@@ -6,10 +6,10 @@ use clap::Args;
 use handfast_probe::{
     check::Check,
     checks,
-    identity::Identities,
+    identity::{Identities, Who},
     profile::Profile,
     runner::Run,
-    target::{ExtraHeader, HttpOptions, Options, StdioOptions},
+    target::{Address, ExtraHeader, HttpOptions, Options, StdioOptions},
 };
 use secrecy::SecretString;
 
@@ -88,6 +88,17 @@ impl Settings {
         let address = address::parse(self.target.as_deref(), &self.command)?;
         let profile = self.profile.as_deref().map(read_profile).transpose()?.unwrap_or_default();
         let identities = identities(self.identity_a, self.identity_b, &profile)?;
+        if matches!(address, Address::Http(_)) {
+            for who in [Who::A, Who::B] {
+                let credential = identities.of(who).credential().unwrap_or_default();
+                if !credential.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
+                    return Err(Failure(format!(
+                        "the credential of identity {} has blanks or characters that an HTTP header cannot carry",
+                        who.label()
+                    )));
+                }
+            }
+        }
         let ca_certificates = match &self.ca_file {
             Some(path) => {
                 Some(std::fs::read(path).map_err(|error| Failure(format!("cannot read {}: {error}", path.display())))?)

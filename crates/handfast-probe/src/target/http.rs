@@ -54,10 +54,10 @@ pub(super) fn shown(url: &Url) -> String {
 #[derive(Debug)]
 pub(super) struct Http {
     url: Url,
-    client: reqwest::Client,
+    options: Options,
+    clients: HashMap<Who, reqwest::Client>,
     extra: HeaderMap,
     identity_header: Option<HeaderName>,
-    max_body: usize,
     /// Legacy only: the session that each caller was given.
     sessions: HashMap<Who, HeaderValue>,
 }
@@ -65,20 +65,6 @@ pub(super) struct Http {
 impl Http {
     /// Prepares a connection; nothing is sent yet.
     pub(super) fn new(url: Url, options: &Options) -> Result<Self, String> {
-        let mut builder = reqwest::Client::builder()
-            .user_agent(concat!("handfast/", env!("CARGO_PKG_VERSION")))
-            .tcp_nodelay(true)
-            .redirect(same_origin_only());
-        if let Some(pem) = &options.http.ca_certificates {
-            let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(|error| error.to_string())?;
-            if certificates.is_empty() {
-                return Err("the CA file holds no certificate".to_owned());
-            }
-            builder = builder.tls_certs_merge(certificates);
-        }
-        if options.http.dangerous_accept_any_certificate {
-            builder = builder.tls_danger_accept_invalid_certs(true);
-        }
         let mut extra = HeaderMap::new();
         for header in &options.http.headers {
             let name = header_name(&header.name)?;
@@ -87,13 +73,21 @@ impl Http {
             value.set_sensitive(true);
             extra.append(name, value);
         }
-        // A server on this machine is never asked by way of a proxy elsewhere.
-        if url.host_str().is_some_and(is_loopback) {
-            builder = builder.no_proxy();
-        }
         let identity_header = options.http.identity_header.as_deref().map(header_name).transpose()?;
-        let client = builder.build().map_err(|error| chain(&error))?;
-        Ok(Self { url, client, extra, identity_header, max_body: options.max_body, sessions: HashMap::new() })
+        // The first caller's client shows that the options work.
+        let clients = HashMap::from([(Who::A, client(&url, &options.http)?)]);
+        let options = options.clone();
+        Ok(Self { url, options, clients, extra, identity_header, sessions: HashMap::new() })
+    }
+
+    /// Each caller has connections of its own: what a server or a proxy remembers of a connection must not mix A and B.
+    fn client_of(&mut self, who: Who) -> Result<reqwest::Client, String> {
+        if let Some(client) = self.clients.get(&who) {
+            return Ok(client.clone());
+        }
+        let client = client(&self.url, &self.options.http)?;
+        self.clients.insert(who, client.clone());
+        Ok(client)
     }
 
     pub(super) fn shown(&self) -> String {
@@ -114,8 +108,11 @@ impl Http {
                 Ok(headers) => headers,
                 Err(reason) => return fault(None, Fault::NotMcp(reason)),
             };
-            let sent =
-                self.client.post(self.url.clone()).headers(headers).body(request.to_value().to_string()).send().await;
+            let client = match self.client_of(identity.who) {
+                Ok(client) => client,
+                Err(reason) => return fault(None, Fault::Unreachable(reason)),
+            };
+            let sent = client.post(self.url.clone()).headers(headers).body(request.to_value().to_string()).send().await;
             match sent {
                 Ok(response) => self.read(response, identity.who, request).await,
                 Err(error) if error.is_connect() => fault(None, Fault::Unreachable(with_hint(chain(&error)))),
@@ -186,16 +183,16 @@ impl Http {
             .and_then(|value| value.to_str().ok())
             .is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
         let body = if streamed && status.is_success() {
-            read_stream(response, request, self.max_body).await
+            read_stream(response, request, self.options.max_body).await
         } else {
-            read_whole(response, status, request, self.max_body).await
+            read_whole(response, status, request, self.options.max_body).await
         };
         Reply { status: Some(status.as_u16()), body }
     }
 
     /// Sends a notification; the answer, if any, does not matter.
     pub(super) async fn notify(
-        &self,
+        &mut self,
         era: &Era,
         identity: &Identity,
         notification: &Notification,
@@ -205,14 +202,17 @@ impl Http {
             Request { id: 0.into(), method: notification.method.clone(), params: notification.params.clone() };
         let headers = self.headers(era, identity, &stand_in, &[])?;
         let body = notification.to_value().to_string();
-        let sent = self.client.post(self.url.clone()).headers(headers).body(body).timeout(timeout).send();
+        let sent =
+            self.client_of(identity.who)?.post(self.url.clone()).headers(headers).body(body).timeout(timeout).send();
         sent.await.map(drop).map_err(|error| chain(&error))
     }
 
     /// Ends the legacy sessions that this run was given. "Clients that no longer need a session SHOULD send DELETE."
-    pub(super) async fn close(self, era: &Era, identities: &Identities) {
-        for (who, session) in &self.sessions {
-            let Ok(mut headers) = self.caller_headers(identities.of(*who)) else { continue };
+    pub(super) async fn close(mut self, era: &Era, identities: &Identities) {
+        for (who, session) in std::mem::take(&mut self.sessions) {
+            let (Ok(mut headers), Ok(client)) = (self.caller_headers(identities.of(who)), self.client_of(who)) else {
+                continue;
+            };
             headers.insert(HeaderName::from_static("mcp-session-id"), session.clone());
             if let Era::Legacy(version) = era {
                 if let Ok(version) = HeaderValue::from_str(version) {
@@ -220,9 +220,35 @@ impl Http {
                 }
             }
             // A server that refuses to end a session keeps it; that is its business here.
-            let _ = self.client.delete(self.url.clone()).headers(headers).timeout(CLOSING).send().await;
+            let _ = client.delete(self.url.clone()).headers(headers).timeout(CLOSING).send().await;
         }
     }
+}
+
+fn client(url: &Url, options: &HttpOptions) -> Result<reqwest::Client, String> {
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("handfast/", env!("CARGO_PKG_VERSION")))
+        .tcp_nodelay(true)
+        .redirect(same_origin_only());
+    if let Some(pem) = &options.ca_certificates {
+        let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(|error| error.to_string())?;
+        if certificates.is_empty() {
+            return Err("the CA file holds no certificate".to_owned());
+        }
+        builder = builder.tls_certs_merge(certificates);
+    }
+    if options.dangerous_accept_any_certificate {
+        builder = builder.tls_danger_accept_invalid_certs(true);
+    }
+    if url.host_str().is_some_and(is_loopback) {
+        // A server on this machine is never asked by way of a proxy elsewhere. A fresh connection costs nothing here, and
+        // a kept one costs 40 ms a call on servers that write head and body apart (delayed acknowledgements).
+        builder = builder.no_proxy();
+        if url.scheme() == "http" {
+            builder = builder.pool_max_idle_per_host(0);
+        }
+    }
+    builder.build().map_err(|error| chain(&error))
 }
 
 async fn read_whole(mut response: reqwest::Response, status: StatusCode, request: &Request, limit: usize) -> Body {

@@ -10,7 +10,7 @@ use crate::{
     disposition::Disposition,
     identity::Who,
     surface::Tool,
-    target::Call,
+    target::{Call, Era},
     trial::Trial,
     verdict::{Halt, Reason},
 };
@@ -89,6 +89,10 @@ async fn owned(trial: &mut Trial<'_, '_>, who: Who, entry: &Entry) -> Result<Opt
 /// # Errors
 /// [`Reason::NothingReturnedInputRequired`] where nothing did.
 pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<Vec<Origin>, Halt> {
+    if let Era::Legacy(version) = trial.session.target.era() {
+        let detail = format!("the server speaks {version}, which has no requestState");
+        return Err(Halt::skipped(Reason::NothingReturnedInputRequired, detail));
+    }
     let surface = &trial.session.surface;
     let mut tools: Vec<&Tool> = surface.tools.iter().filter(|tool| trial.session.may_call(tool)).collect();
     tools.sort_by_key(|tool| std::cmp::Reverse(likelihood(tool)));
@@ -110,10 +114,8 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<Vec<Origin>, Halt>
             }
             let Some(call) = origin.call(trial, Who::A).await? else { continue };
             calls += 1;
+            // A tool that takes longer than --timeout is passed over; a server that stopped answering ends the run.
             let answer = trial.call("find", Who::A, &call).await?;
-            if let Some(halt) = answer.lost() {
-                return Err(halt);
-            }
             if let Disposition::Asked(InputRequired { state, requests }) = answer.disposition {
                 // Only questions, no state: there is nothing to alter in this round, but there may be in the next.
                 if state.is_some() || !requests.is_empty() {
