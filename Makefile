@@ -1,24 +1,28 @@
 # `make check` is what CI runs.
 CARGO ?= cargo
 
-.PHONY: help check lint docs test interop deny fuzz bench matrix
+.PHONY: help check lint docs test release interop deny fuzz bench matrix
 
 help:
 	@echo "check    format, lints, documentation, every test (installs the real servers first)"
 	@echo "lint     format and lints"
 	@echo "docs     documentation"
 	@echo "test     every test; the real servers must be installed (make interop)"
+	@echo "release  build for release and prove the probe on its twins"
 	@echo "interop  install the real servers into interop/.env"
 	@echo "matrix   every twin against both checks, as a table"
 	@echo "deny     licences, advisories and bans of dependencies (needs cargo-deny)"
 	@echo "fuzz     one minute for each fuzz target (needs cargo-fuzz and a nightly toolchain)"
 	@echo "bench    run times, size of the binary and peak memory, in one run"
 
-check: interop lint docs test
+check: interop lint docs test release
 
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
+
+release:
+	$(CARGO) run --release --locked -- prove
 
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

@@ -62,9 +62,11 @@ fn main() -> ExitCode {
 
 /// Runs a command until it ends or a person ends it; then everything that it started is dropped, and thereby ended.
 async fn interruptible(command: Command) -> ExitCode {
+    let serves = matches!(command, Command::Twin(_));
     tokio::select! {
         code = run(command) => code,
-        () = interrupted() => {
+        // To be ended is how a server ends.
+        () = interrupted() => if serves { ExitCode::SUCCESS } else {
             output::complain("interrupted");
             ExitCode::from(130)
         }

@@ -1,0 +1,59 @@
+//! Every twin against both checks, over stdio: the same table that the tests of the probe hold against HTTP.
+
+mod support;
+#[path = "../../handfast-probe/tests/support/table.rs"]
+mod table;
+
+use serde_json::Value;
+use support::{check, on_stdio, report};
+
+const TABLE: &str = include_str!("../../handfast-probe/tests/matrix.txt");
+
+/// `verdict reason [severity] [+observation]`, as in the table.
+fn cell(check: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut cell = format!("{} {}", text(&check["verdict"]), text(&check["reason"]));
+    if check["verdict"] == "confirmed" {
+        cell = format!("{cell} {}", text(&check["severity"]));
+    }
+    let observations = check["observations"].as_array().expect("a list");
+    let mut observed: Vec<String> = observations.iter().map(|observation| text(&observation["id"])).collect();
+    observed.sort_unstable();
+    observed.dedup();
+    let told = observed.iter().filter(|id| *id != "entry-point-left-out");
+    told.fold(cell, |cell, id| format!("{cell} +{id}"))
+}
+
+fn over_stdio(twin: &str) -> String {
+    let identities = ["--identity-a", "alice", "--identity-b", "bob", "--"];
+    let arguments: Vec<&str> = identities.into_iter().chain(on_stdio(twin)).collect();
+    let (_, report) = report(&arguments);
+    assert_eq!(report["target"]["transport"], "stdio", "{twin}");
+    let [handle, state] = ["handle-foreign-principal", "state-tampered"].map(|id| cell(check(&report, id)));
+    format!("{handle} | {state}")
+}
+
+#[test]
+fn no_twin_is_missing_from_the_table() {
+    table::assert_complete(TABLE);
+}
+
+#[test]
+fn every_twin_gets_its_verdicts_over_stdio() {
+    let twins: Vec<&str> = table::lines(TABLE).iter().map(|line| line.twin).collect();
+
+    let halves: Vec<_> = twins
+        .chunks(twins.len().div_ceil(2))
+        .map(|half| half.iter().map(|twin| (*twin).to_owned()).collect::<Vec<_>>())
+        .map(|half| {
+            std::thread::spawn(move || half.into_iter().map(|twin| (over_stdio(&twin), twin)).collect::<Vec<_>>())
+        })
+        .collect();
+    let seen: Vec<(String, String)> = halves
+        .into_iter()
+        .flat_map(|half| half.join().expect("no panic"))
+        .map(|(verdicts, twin)| (twin, verdicts))
+        .collect();
+
+    table::assert_agrees(TABLE, "stdio", &seen);
+}

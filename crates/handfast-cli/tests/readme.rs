@@ -1,0 +1,97 @@
+//! What the README says is run: every command of it has a row here, and every sample is compared with real output.
+
+mod support;
+
+use regex::Regex;
+use support::{Ran, Scratch, Twin, handfast};
+
+const README: &str = include_str!("../../../README.md");
+
+/// A command of the README, and how it is run here: `URL` is a flawed twin, `FILE` is a fresh file.
+/// `None` for what the test run itself is: building everything, and `make check`.
+const COMMANDS: [(&str, Option<(&str, i32)>); 8] = [
+    ("cargo run --release -- prove", None),
+    ("make check", None),
+    (
+        r#"handfast probe https://mcp.example.com/mcp --identity-a "$ALICE" --identity-b "$BOB""#,
+        Some(("probe URL --identity-a alice --identity-b bob", 1)),
+    ),
+    ("handfast probe -- python3 server.py", Some(("probe -- HANDFAST twin flawed --transport stdio", 1))),
+    (
+        "handfast probe --format json --output report.json https://staging.example.com/mcp",
+        Some(("probe --format json --output FILE URL", 1)),
+    ),
+    ("handfast discover --write profile.toml http://127.0.0.1:8000/mcp", Some(("discover --write FILE URL", 0))),
+    ("handfast probe --profile profile.toml http://127.0.0.1:8000/mcp", Some(("probe --profile FILE URL", 1))),
+    ("handfast checks handle-foreign-principal", Some(("checks handle-foreign-principal", 0))),
+];
+
+#[test]
+fn every_command_of_the_readme_has_a_row_here() {
+    let blocks = README.split("```sh\n").skip(1).filter_map(|rest| rest.split_once("```"));
+    let commands: Vec<&str> =
+        blocks.flat_map(|(block, _)| block.lines()).filter(|line| !line.trim().is_empty()).collect();
+
+    assert!(commands.len() >= 7, "{commands:?}");
+    for command in commands {
+        assert!(COMMANDS.iter().any(|(known, _)| *known == command), "no row runs: {command}");
+    }
+    for (command, _) in COMMANDS {
+        assert!(README.contains(command), "the README no longer says: {command}");
+    }
+}
+
+#[test]
+fn the_commands_of_the_readme_do_what_it_says() {
+    let twin = Twin::start("flawed");
+    let scratch = Scratch::new("readme");
+    let file = scratch.path("written");
+    for (command, run) in COMMANDS {
+        let Some((arguments, expected)) = run else { continue };
+        if arguments.contains("--write") || arguments.contains("--output") {
+            let _ = std::fs::remove_file(&file);
+        }
+        let mut ready = handfast();
+        for word in arguments.split(' ') {
+            match word {
+                "URL" => ready.arg(&twin.url),
+                "FILE" => ready.arg(&file),
+                "HANDFAST" => ready.arg(support::HANDFAST),
+                word => ready.arg(word),
+            };
+        }
+
+        let ran = Ran::of(&mut ready);
+
+        assert_eq!(ran.code, expected, "{command}: {ran:?}");
+    }
+}
+
+#[test]
+fn the_sample_of_the_readme_is_real_output() {
+    let twin = Twin::start("flawed");
+
+    let ran = Ran::of(handfast().args(["probe", &twin.url]));
+
+    let varying = Regex::new(r"[0-9a-f]{8,12}(-\d{3})?|\d+ (calls|ms|observations)").expect("a pattern");
+    let plain = |text: &str| varying.replace_all(text, "N").split_whitespace().collect::<Vec<_>>().join(" ");
+    let real = plain(&ran.stdout);
+    let (_, sample) = README.split_once("```text\n").expect("a sample");
+    let (sample, _) = sample.split_once("```").expect("its end");
+    for part in sample.split("...\n") {
+        assert!(real.contains(&plain(part)), "not in real output: {part}\n{}", ran.stdout);
+    }
+}
+
+#[test]
+fn the_exit_codes_of_the_readme_are_those_of_the_help() {
+    let help = Ran::of(handfast().args(["probe", "--help"]));
+
+    let codes = help.stdout.lines().find(|line| line.starts_with("Exit codes:")).expect("a line about exit codes");
+    for (code, word) in
+        [(0, "nothing confirmed"), (1, "something confirmed"), (2, "bad usage"), (3, "something errored")]
+    {
+        assert!(codes.contains(&format!("{code} {word}")), "{codes}");
+        assert!(README.contains(&format!("| {code} | {word}")), "{code} {word}");
+    }
+}
