@@ -12,8 +12,12 @@ use crate::output::{self, Failure};
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Args {
-    /// HOST [PORT] [SCHEME], or --stdio COMMAND [ARGS...], or cli:///absolute/path
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS")]
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGS",
+        help = "HOST [PORT] [SCHEME], or --stdio COMMAND [ARGS...], or cli:///absolute/path"
+    )]
     arguments: Vec<String>,
 }
 

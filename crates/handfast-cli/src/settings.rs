@@ -9,7 +9,7 @@ use handfast_probe::{
     identity::{Identities, Who},
     profile::Profile,
     runner::Run,
-    target::{Address, ExtraHeader, HttpOptions, Options, StdioOptions},
+    target::{self, Address, ExtraHeader, HttpOptions, Options, StdioOptions},
 };
 use secrecy::SecretString;
 
@@ -126,6 +126,7 @@ impl Settings {
         run.max_calls = self.max_calls;
         run.max_time = positive(self.max_time, "--max-time")?;
         run.profile = profile;
+        target::usable(&run.address, &run.options).map_err(Failure)?;
         Ok(run)
     }
 }

@@ -156,8 +156,8 @@ impl Maker<'_> {
         let mut items: Vec<Value> =
             (0..count).map(|at| self.value(prefix.get(at).unwrap_or(item), name, depth + 1)).collect();
         if schema.get("uniqueItems").and_then(Value::as_bool) == Some(true) {
-            for at in 1..items.len() {
-                items[at] = distinct(&items[at], at);
+            for (at, item) in items.iter_mut().enumerate().skip(1) {
+                *item = distinct(item, at);
             }
         }
         Value::Array(items)

@@ -46,9 +46,9 @@ fn handle_text(text: &str, other: &str) -> String {
 fn constant_prefix(text: &str, other: &str) -> usize {
     let common = text.bytes().zip(other.bytes()).take_while(|(one, two)| one == two).count();
     let limit = if text == other { text.len() } else { common };
-    let separators = text.bytes().enumerate().take(limit).filter(|(_, byte)| b"-_:./~#".contains(byte));
+    let separators = (0..limit).rev().filter(|&at| b"-_:./~#".contains(&text.as_bytes()[at]));
     let lettered = |end: usize| text[..end].bytes().all(|byte| !byte.is_ascii_digit());
-    separators.map(|(at, _)| at + 1).filter(|&end| text.is_char_boundary(end) && lettered(end)).last().unwrap_or(0)
+    separators.map(|at| at + 1).find(|&end| text.is_char_boundary(end) && lettered(end)).unwrap_or(0)
 }
 
 /// Text of the same shape with every letter and digit drawn anew, for credentials that nobody issued.

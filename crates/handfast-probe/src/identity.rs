@@ -76,10 +76,10 @@ impl Identities {
     /// # Errors
     /// [`SameIdentity`] when both are given and equal.
     pub fn new(a: Option<SecretString>, b: Option<SecretString>) -> Result<Self, SameIdentity> {
-        if let (Some(a), Some(b)) = (&a, &b) {
-            if a.expose_secret() == b.expose_secret() {
-                return Err(SameIdentity);
-            }
+        if let (Some(a), Some(b)) = (&a, &b)
+            && a.expose_secret() == b.expose_secret()
+        {
+            return Err(SameIdentity);
         }
         let nonce = random::hex(6);
         let identity = |who: Who, given: Option<SecretString>| Identity {

@@ -3,7 +3,7 @@
 //!
 //! A run ([`runner::Run`]) connects ([`target`]), lists ([`surface`]), finds handles ([`discovery`]) and carries out the
 //! checks ([`checks`]), each of which makes calls through a [`trial::Trial`] and concludes by the rules of [`verdict`]. Formats
-//! ([`format`]) see only the [`report::Report`].
+//! ([`mod@format`]) see only the [`report::Report`].
 
 pub mod answers;
 pub mod arguments;

@@ -22,10 +22,11 @@ pub fn visible(result: &Value) -> Vec<(String, String)> {
         }
         match value {
             Value::String(text) => {
-                if at.ends_with("/blob") && text.len() <= MAX_BLOB {
-                    if let Ok(bytes) = STANDARD.decode(text) {
-                        found.push((at.clone(), String::from_utf8_lossy(&bytes).into_owned()));
-                    }
+                if at.ends_with("/blob")
+                    && text.len() <= MAX_BLOB
+                    && let Ok(bytes) = STANDARD.decode(text)
+                {
+                    found.push((at.clone(), String::from_utf8_lossy(&bytes).into_owned()));
                 }
                 found.push((at, text.clone()));
             }
@@ -97,7 +98,7 @@ pub fn names_given(result: &Value) -> BTreeMap<String, String> {
     let mut from_json = |root: &Value, base: &str| {
         for (at, value) in pointer::scalars(root, MAX_SCALARS) {
             let inner_meta = at.split('/').any(|segment| segment == "_meta");
-            let owner = at.split('/').rev().take(2).any(|segment| is_owner_key(segment));
+            let owner = at.split('/').rev().take(2).any(is_owner_key);
             if let (Value::String(name), true, false) = (value, owner, inner_meta) {
                 given.insert(format!("{base}{at}"), name.clone());
             }

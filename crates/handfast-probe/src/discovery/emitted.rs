@@ -147,7 +147,7 @@ impl Emitted {
 pub fn emitted(result: &Value, supplied: &[String]) -> Vec<Emitted> {
     let mut found = Vec::new();
     if let Some(structured) = result.get("structuredContent") {
-        in_json(structured, |at| Spot::Structured(at), &mut found);
+        in_json(structured, Spot::Structured, &mut found);
     }
     let blocks = result.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     for (block, content) in blocks.iter().enumerate().take(MAX_BLOCKS) {
@@ -206,11 +206,11 @@ fn in_json(root: &Value, spot: impl Fn(String) -> Spot, found: &mut Vec<Emitted>
 
 fn in_text(block: usize, text: &str, found: &mut Vec<Emitted>) {
     let trimmed = text.trim();
-    if trimmed.starts_with(['{', '[']) {
-        if let Ok(json) = serde_json::from_str::<Value>(trimmed) {
-            in_json(&json, |pointer| Spot::TextJson { block, pointer }, found);
-            return;
-        }
+    if trimmed.starts_with(['{', '['])
+        && let Ok(json) = serde_json::from_str::<Value>(trimmed)
+    {
+        in_json(&json, |pointer| Spot::TextJson { block, pointer }, found);
+        return;
     }
     let shown = &text[..text.floor_char_boundary(MAX_TEXT)];
     for line in shown.lines() {

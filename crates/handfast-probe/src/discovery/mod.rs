@@ -301,12 +301,12 @@ pub async fn supply(
         if fixed.contains_key(&argument) {
             continue;
         }
-        if let Some(kind) = supplier(&trial.session.map, &tool.name, &argument) {
-            if let Some(handle) = Box::pin(own_handle(trial, who, kind)).await? {
-                let schema = tool.input.pointer(&format!("/properties/{}", handfast_wire::pointer::escape(&argument)));
-                let fitted = join::fit(schema.unwrap_or(&Value::Null), &handle).unwrap_or(handle);
-                fixed.insert(argument, fitted);
-            }
+        if let Some(kind) = supplier(&trial.session.map, &tool.name, &argument)
+            && let Some(handle) = Box::pin(own_handle(trial, who, kind)).await?
+        {
+            let schema = tool.input.pointer(&format!("/properties/{}", handfast_wire::pointer::escape(&argument)));
+            let fitted = join::fit(schema.unwrap_or(&Value::Null), &handle).unwrap_or(handle);
+            fixed.insert(argument, fitted);
         }
     }
     Ok(fixed)

@@ -69,17 +69,17 @@ impl Envelope {
         for separator in SEPARATORS {
             let mut start = 0;
             for segment in state.split(separator) {
-                if segment.len() < state.len() {
-                    if let Some((codings, document)) = decode_text(segment, 0) {
-                        let found = Self {
-                            prefix: state[..start].to_owned(),
-                            suffix: state[start + segment.len()..].to_owned(),
-                            codings,
-                            document,
-                        };
-                        if best.as_ref().is_none_or(|best| found.weight() > best.weight()) {
-                            best = Some(found);
-                        }
+                if segment.len() < state.len()
+                    && let Some((codings, document)) = decode_text(segment, 0)
+                {
+                    let found = Self {
+                        prefix: state[..start].to_owned(),
+                        suffix: state[start + segment.len()..].to_owned(),
+                        codings,
+                        document,
+                    };
+                    if best.as_ref().is_none_or(|best| found.weight() > best.weight()) {
+                        best = Some(found);
                     }
                 }
                 start += segment.len() + separator.len();
@@ -269,10 +269,10 @@ fn decode_bytes(bytes: &[u8], depth: usize) -> Option<(Vec<Coding>, Document)> {
     if depth > DEEPEST {
         return None;
     }
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        if let Some(found) = decode_text(text, depth) {
-            return Some(found);
-        }
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && let Some(found) = decode_text(text, depth)
+    {
+        return Some(found);
     }
     for (coding, unpacked) in
         [(Coding::Zlib, unpack(ZlibDecoder::new(bytes))), (Coding::Gzip, unpack(GzDecoder::new(bytes)))]
@@ -352,13 +352,14 @@ fn base64(text: &str) -> Option<(Coding, Vec<u8>)> {
         return None;
     }
     let url = !text.contains(['+', '/']);
-    let padded = text.ends_with('=') || (text.len() % 4 == 0 && !url);
+    let padded = text.ends_with('=') || (text.len().is_multiple_of(4) && !url);
     let bytes = engine(url, padded).decode(text).ok()?;
     Some((Coding::Base64 { url, padded }, bytes))
 }
 
 fn hex(text: &str) -> Option<(Coding, Vec<u8>)> {
-    if text.len() < SHORTEST_TEXT || text.len() % 2 != 0 || !text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+    if text.len() < SHORTEST_TEXT || !text.len().is_multiple_of(2) || !text.bytes().all(|byte| byte.is_ascii_hexdigit())
+    {
         return None;
     }
     let upper = text.bytes().any(|byte| byte.is_ascii_uppercase());

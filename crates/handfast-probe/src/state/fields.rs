@@ -77,12 +77,12 @@ pub fn smallest(state: &str) -> Vec<Mutation> {
         }
     }
     found.truncate(3);
-    if let Some(envelope) = Envelope::read(state) {
-        if let Some(changed) = envelope.with_member(UNKNOWN_MEMBER, &json!(1)) {
-            let field = vec![format!("/{UNKNOWN_MEMBER}")];
-            let why = "a member that no program asks for";
-            found.push(Mutation { field, before: Value::Null, after: json!(1), why, state: changed });
-        }
+    if let Some(envelope) = Envelope::read(state)
+        && let Some(changed) = envelope.with_member(UNKNOWN_MEMBER, &json!(1))
+    {
+        let field = vec![format!("/{UNKNOWN_MEMBER}")];
+        let why = "a member that no program asks for";
+        found.push(Mutation { field, before: Value::Null, after: json!(1), why, state: changed });
     }
     found
 }

@@ -71,7 +71,7 @@ async fn over_http(
     for candidate in candidate_urls(url) {
         let shown = super::http::shown(&candidate);
         let http = Http::new(candidate, options).map_err(NoTarget::Setup)?;
-        let mut target = target(Wire::Http(http), identities, options);
+        let mut target = target(Wire::Http(Box::new(http)), identities, options);
         match ask(&mut target).await {
             Answered::Modern(handshake) => return Ok((target, handshake)),
             Answered::Legacy => {
@@ -109,14 +109,14 @@ async fn over_stdio(
         Stdio::start(program, arguments, &options.stdio, options.max_body)
             .map_err(|error| NoTarget::NotExecutable(format!("{program}: {error}")))
     };
-    let mut modern = target(Wire::Stdio(start()?), identities, options);
+    let mut modern = target(Wire::Stdio(Box::new(start()?)), identities, options);
     let first = ask(&mut modern).await;
     if let Answered::Modern(handshake) = first {
         return Ok((modern, handshake));
     }
     modern.close().await;
 
-    let mut legacy = target(Wire::Stdio(start()?), identities, options);
+    let mut legacy = target(Wire::Stdio(Box::new(start()?)), identities, options);
     if let Some(handshake) = initialize(&mut legacy, options.start_timeout).await {
         return Ok((legacy, handshake));
     }

@@ -172,10 +172,11 @@ impl Http {
 
     async fn read(&mut self, response: reqwest::Response, who: Who, request: &Request) -> Reply {
         let status = response.status();
-        if request.method == "initialize" && status.is_success() {
-            if let Some(session) = response.headers().get(headers::SESSION_ID) {
-                self.sessions.insert(who, session.clone());
-            }
+        if request.method == "initialize"
+            && status.is_success()
+            && let Some(session) = response.headers().get(headers::SESSION_ID)
+        {
+            self.sessions.insert(who, session.clone());
         }
         let streamed = response
             .headers()
@@ -214,10 +215,10 @@ impl Http {
                 continue;
             };
             headers.insert(HeaderName::from_static("mcp-session-id"), session.clone());
-            if let Era::Legacy(version) = era {
-                if let Ok(version) = HeaderValue::from_str(version) {
-                    headers.insert(HeaderName::from_static("mcp-protocol-version"), version);
-                }
+            if let Era::Legacy(version) = era
+                && let Ok(version) = HeaderValue::from_str(version)
+            {
+                headers.insert(HeaderName::from_static("mcp-protocol-version"), version);
             }
             // A server that refuses to end a session keeps it; that is its business here.
             let _ = client.delete(self.url.clone()).headers(headers).timeout(CLOSING).send().await;

@@ -175,6 +175,17 @@ pub enum Fault {
     NotMcp(String),
 }
 
+/// Whether these options can work at all: header names and values, certificates.
+///
+/// # Errors
+/// Says what the operator has to change.
+pub fn usable(address: &Address, options: &Options) -> Result<(), String> {
+    match address {
+        Address::Http(url) => http::Http::new(url.clone(), options).map(drop),
+        Address::Stdio { .. } => Ok(()),
+    }
+}
+
 /// A server with which a protocol was agreed on.
 #[derive(Debug)]
 pub struct Target {
@@ -187,8 +198,8 @@ pub struct Target {
 
 #[derive(Debug)]
 enum Wire {
-    Http(http::Http),
-    Stdio(stdio::Stdio),
+    Http(Box<http::Http>),
+    Stdio(Box<stdio::Stdio>),
 }
 
 impl Target {

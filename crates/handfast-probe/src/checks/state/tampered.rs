@@ -114,15 +114,13 @@ async fn baseline(
     let said = first.answer.said();
     trial.session.form = Form::Bare;
     let second = flow.play(trial, Who::A, "untouched-retry", None).await;
-    if let Ok(second) = second {
-        if second.answer.disposition == Disposition::Accepted {
-            let text = format!(
-                "{}: takes bare values as answers, not the ElicitResult of the specification",
-                flow.origin.entry
-            );
-            observations.push(Observation { id: "answers-bare", text });
-            return Ok(second);
-        }
+    if let Ok(second) = second
+        && second.answer.disposition == Disposition::Accepted
+    {
+        let text =
+            format!("{}: takes bare values as answers, not the ElicitResult of the specification", flow.origin.entry);
+        observations.push(Observation { id: "answers-bare", text });
+        return Ok(second);
     }
     trial.session.form = Form::Specified;
     Err(Halt::skipped(Reason::UntouchedRetryDidNotSucceed, format!("the honest retry was not accepted: {said}")))
@@ -142,7 +140,7 @@ async fn of_round(
         // To be asked the next question is to be accepted, even if the flow never ends.
         Outcome::Accepted => plan.presents_unissued(&baseline.answer, &[])?,
         Outcome::Unlike(text) => plan.refused_in_words(&text),
-        _ => plan.presents_unissued(&random.answer, &[random.presented.clone()])?,
+        _ => plan.presents_unissued(&random.answer, std::slice::from_ref(&random.presented))?,
     }
     let controls = plan.hold()?;
     if *controls.negative() == Negative::Honoured {
@@ -236,7 +234,7 @@ struct Tally {
 
 impl Tally {
     /// Counts one attempt; hands it back if it was accepted.
-    fn count(&mut self, tried: Tried) -> Option<Played> {
+    fn count(&mut self, tried: Tried) -> Option<Box<Played>> {
         self.attempts += 1;
         match tried {
             Tried::Accepted(played) => return Some(played),

@@ -81,13 +81,13 @@ impl Flow {
         loop {
             let mut state = asked.state.clone();
             let here = rounds.len() == self.round;
-            if let (true, Some(issued), Some(alter)) = (here, &asked.state, alter.as_mut()) {
-                if let Some(changed) = alter(issued) {
-                    presented.clone_from(&changed);
-                    trial.session.redactor.shorten(&changed);
-                    state = Some(changed);
-                    altered = true;
-                }
+            if let (true, Some(issued), Some(alter)) = (here, &asked.state, alter.as_mut())
+                && let Some(changed) = alter(issued)
+            {
+                presented.clone_from(&changed);
+                trial.session.redactor.shorten(&changed);
+                state = Some(changed);
+                altered = true;
             }
             let canary = trial.canary(who);
             let retry = trial.retry(&call, &asked, state, &canary);

@@ -43,7 +43,7 @@ enum How {
 /// What came of an attempt.
 #[derive(Debug)]
 pub(super) enum Tried {
-    Accepted(Played),
+    Accepted(Box<Played>),
     Refused(String),
     Crashed(String),
     AskedAgain,
@@ -163,11 +163,13 @@ pub(super) async fn attempt(
     }
     let clean = |text: &str| trial.clean(text);
     Ok(match played.outcome(flow, baseline) {
-        Outcome::Accepted => Tried::Accepted(played),
+        Outcome::Accepted => Tried::Accepted(Box::new(played)),
         Outcome::Refused(refusal) if refusal.reads_like_a_crash() => Tried::Crashed(clean(&refusal.to_string())),
         Outcome::Refused(refusal) => Tried::Refused(clean(&refusal.to_string())),
         // The changed value in the answer shows use, whatever the words around it.
-        Outcome::Unlike(_) if attempt.observed_in(&played.answer, &baseline.answer) => Tried::Accepted(played),
+        Outcome::Unlike(_) if attempt.observed_in(&played.answer, &baseline.answer) => {
+            Tried::Accepted(Box::new(played))
+        }
         Outcome::Unlike(text) => match (played.answer.result(), random.answer.result()) {
             (Some(result), Some(refused)) if marker::alike(result, refused) => Tried::Refused(clean(&text)),
             _ => Tried::Unclear(clean(&format!("a complete result unlike the honest one: {text}"))),

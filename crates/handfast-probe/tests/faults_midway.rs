@@ -1,0 +1,211 @@
+//! Servers that are honest for a while and then turn bad, at every point of a run: what was not seen through is neither
+//! confirmed nor refuted. A flawed server is never refuted because it broke, a sound one never confirmed.
+
+mod support;
+
+use std::time::Duration;
+
+use handfast_probe::{
+    report::{CheckReport, Report},
+    verdict::Verdict,
+};
+use handfast_twins::{
+    Answers,
+    odd::{self, Odd},
+};
+use serde_json::json;
+use support::{
+    front::{Act, Front, Recorded},
+    probed, run_on, served, timed,
+};
+
+/// From the first request of a run against these twins to beyond its last (about 80); each fault starts elsewhere.
+fn turns(offset: usize, step: usize) -> impl Iterator<Item = usize> {
+    (offset..=90).step_by(step)
+}
+
+/// What a check may say when the server broke on the way: why nothing was concluded.
+const HALTS: [&str; 10] = [
+    "timed-out",
+    "unreachable",
+    "unclear",
+    "control-failed",
+    "unstable",
+    "no-server-answered",
+    "no-tool-mints-a-handle",
+    "second-identity-not-live",
+    "nothing-returned-input-required",
+    "untouched-retry-did-not-succeed",
+];
+
+fn assert_halted(check: &CheckReport, told: &str) {
+    let reason = check.reason.slug();
+    let is_halt = HALTS.contains(&reason) || reason == "identities-not-distinguished";
+    assert!(is_halt, "{told}: {} {} {reason}: {}", check.id, check.verdict.word(), check.detail);
+}
+
+/// A verdict about a flawed server that broke: confirmed on whole evidence, or nothing.
+fn assert_flawed(report: &Report, told: &str) {
+    for check in &report.checks {
+        match check.verdict {
+            Verdict::Refuted => panic!("{told}: {} was refuted: {}", check.id, check.detail),
+            Verdict::Confirmed => assert_whole(check, told),
+            Verdict::Skipped | Verdict::Errored => assert_halted(check, told),
+        }
+    }
+}
+
+/// A verdict about a sound server that broke: refuted on whole evidence, or nothing.
+fn assert_sound(report: &Report, told: &str) {
+    for check in &report.checks {
+        match check.verdict {
+            Verdict::Confirmed => panic!("{told}: {} was confirmed: {}", check.id, check.detail),
+            Verdict::Refuted => assert_whole(check, told),
+            Verdict::Skipped | Verdict::Errored => assert_halted(check, told),
+        }
+    }
+}
+
+/// No exchange of a deciding entry point was answered unclearly.
+fn assert_whole(check: &CheckReport, told: &str) {
+    for point in check.evidence.entry_points.iter().filter(|point| point.row.verdict == check.verdict) {
+        for &at in &point.row.story {
+            let step = &check.evidence.exchanges[at];
+            assert_ne!(step.disposition, "unclear", "{told}: {} rests on `{}`", check.id, step.step);
+        }
+    }
+}
+
+/// Runs against a twin behind a front that misbehaves.
+async fn behind(twin: &str, act: impl Fn(usize, &Recorded) -> Act + Send + Sync + 'static) -> Report {
+    let served = served(twin, Answers::Json).await;
+    let front = Front::of(&served.url(), act).await;
+    let mut run = run_on(&front.url());
+    run.options.timeout = Duration::from_millis(150);
+    let (report, took) = timed(probed(&run)).await;
+    assert!(took < Duration::from_secs(15), "the run ended after {took:?}");
+    report
+}
+
+/// Breaks for good after `turn` requests.
+async fn for_good(twin: &str, turn: usize, act: Act) -> Report {
+    behind(twin, move |number, _| if number < turn { Act::Forward } else { act.clone() }).await
+}
+
+/// The ways in which a server falls silent; none of them is a word of the protocol.
+fn breakdowns() -> [(&'static str, Act); 4] {
+    [
+        ("500", Act::Status(500, Vec::new())),
+        ("429", Act::Status(429, vec![("retry-after", "1".to_owned())])),
+        ("closes", Act::Close),
+        (
+            "garbage",
+            Act::Raw(vec![b"HTTP/1.1 200 so\r\ncontent-length: 4\r\nconnection: close\r\n\r\n{\"a\"".to_vec()]),
+        ),
+    ]
+}
+
+#[tokio::test]
+async fn a_flawed_server_that_breaks_down_is_never_refuted() {
+    for (offset, (name, act)) in breakdowns().into_iter().enumerate() {
+        for turn in turns(offset * 2, 8) {
+            let report = for_good("flawed", turn, act.clone()).await;
+
+            assert_flawed(&report, &format!("{name} after {turn}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_sound_server_that_breaks_down_is_never_confirmed_and_only_refuted_before() {
+    for (offset, (name, act)) in breakdowns().into_iter().enumerate() {
+        for turn in turns(offset * 2, 8) {
+            let report = for_good("sound", turn, act.clone()).await;
+
+            assert_sound(&report, &format!("{name} after {turn}"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_odd_servers_that_turn_bad_are_never_refuted() {
+    for n in (0..90).step_by(15) {
+        let kinds =
+            [Odd::StatusAfter { honest: n, status: 502 }, Odd::ClosesAfter(n), Odd::RateLimits(n), Odd::HangsAfter(n)];
+        for kind in kinds {
+            let server = odd::start(kind.clone()).await.expect("a free port");
+            let mut run = run_on(&server.url());
+            run.options.timeout = Duration::from_millis(100);
+            let (report, took) = timed(probed(&run)).await;
+
+            assert_flawed(&report, &format!("{kind:?}"));
+            assert!(took < Duration::from_secs(15), "{kind:?} took {took:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn refusals_that_begin_half_way_are_not_taken_for_a_guard() {
+    let refusals: [(&str, Act); 3] = [
+        ("error", Act::Error(-32602, "no")),
+        ("403", Act::Status(403, Vec::new())),
+        ("isError", Act::Result(json!({"isError": true, "content": [{"type": "text", "text": "maintenance"}]}))),
+    ];
+    for (turn, (name, act)) in turns(4, 2).zip(refusals.into_iter().cycle()) {
+        let report = for_good("flawed", turn, act).await;
+
+        assert_flawed(&report, &format!("{name} after {turn}"));
+    }
+}
+
+#[tokio::test]
+async fn acceptance_that_begins_half_way_is_not_taken_for_a_flaw() {
+    let done = json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}]});
+    for turn in turns(4, 3) {
+        let report = for_good("sound", turn, Act::Result(done.clone())).await;
+
+        for check in &report.checks {
+            assert_ne!(check.verdict, Verdict::Confirmed, "after {turn}: {}: {}", check.id, check.detail);
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_refusal_out_of_place_hides_no_flaw() {
+    for turn in turns(4, 2) {
+        let refuse = move |number, _: &Recorded| if number == turn { Act::Error(-32602, "no") } else { Act::Forward };
+        let report = behind("flawed", refuse).await;
+
+        for check in &report.checks {
+            assert_ne!(check.verdict, Verdict::Refuted, "request {turn}: {}: {}", check.id, check.detail);
+        }
+    }
+}
+
+#[tokio::test]
+async fn one_acceptance_out_of_place_makes_no_finding() {
+    let done = json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}]});
+    for turn in turns(5, 2) {
+        let done = done.clone();
+        let accept = move |number, _: &Recorded| if number == turn { Act::Result(done.clone()) } else { Act::Forward };
+        let report = behind("sound", accept).await;
+
+        for check in &report.checks {
+            assert_ne!(check.verdict, Verdict::Confirmed, "request {turn}: {}: {}", check.id, check.detail);
+        }
+    }
+}
+
+#[tokio::test]
+async fn faults_that_come_and_go_change_no_verdict_into_its_opposite() {
+    for every in [2, 3, 5, 7, 11, 13] {
+        let fails = move |number: usize, _: &Recorded| match number % every {
+            0 if number > 4 => Act::Status(503, Vec::new()),
+            _ => Act::Forward,
+        };
+        let (flawed, sound) = (behind("flawed", fails).await, behind("sound", fails).await);
+
+        assert_flawed(&flawed, &format!("every {every}th"));
+        assert_sound(&sound, &format!("every {every}th"));
+    }
+}

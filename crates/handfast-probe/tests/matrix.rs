@@ -1,0 +1,42 @@
+//! Every twin against both checks, over HTTP: `matrix.txt` is the table. Its stdio half is in the tests of the command line.
+
+mod support;
+#[path = "support/table.rs"]
+mod table;
+
+use handfast_twins::Answers;
+use support::{probed, run_on, served, verdicts};
+
+const TABLE: &str = include_str!("matrix.txt");
+
+async fn seen(answers: Answers) -> Vec<(String, String)> {
+    let mut seen = Vec::new();
+    for twin in handfast_twins::all() {
+        let served = served(twin.name, answers).await;
+        seen.push((twin.name.to_owned(), verdicts(&probed(&run_on(&served.url())).await)));
+    }
+    seen
+}
+
+#[test]
+fn no_twin_is_missing_from_the_table() {
+    table::assert_complete(TABLE);
+}
+
+#[tokio::test]
+#[expect(clippy::print_stdout, reason = "`make matrix` shows the table")]
+async fn every_twin_gets_its_verdicts_over_http_with_json() {
+    let seen = seen(Answers::Json).await;
+
+    for (twin, verdicts) in &seen {
+        println!("{twin:<26} | {verdicts}");
+    }
+    table::assert_agrees(TABLE, "http with JSON", &seen);
+}
+
+#[tokio::test]
+async fn every_twin_gets_its_verdicts_over_http_with_event_streams() {
+    let seen = seen(Answers::Sse).await;
+
+    table::assert_agrees(TABLE, "http with SSE", &seen);
+}

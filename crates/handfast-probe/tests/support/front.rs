@@ -1,0 +1,218 @@
+//! A small HTTP server by hand: records every request, and for each one forwards it to a twin, answers it in words of
+//! the test's own, or misbehaves. One request to a connection.
+
+use std::{
+    net::Ipv4Addr,
+    sync::{Arc, Mutex},
+};
+
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::{JoinHandle, JoinSet},
+};
+
+/// A request as it came.
+#[derive(Debug, Clone)]
+pub(crate) struct Recorded {
+    pub(crate) verb: String,
+    pub(crate) path: String,
+    /// In lower case, in order.
+    pub(crate) headers: Vec<(String, String)>,
+    /// Null where there was no JSON.
+    pub(crate) body: Value,
+    raw: Vec<u8>,
+}
+
+impl Recorded {
+    /// The JSON-RPC method.
+    pub(crate) fn method(&self) -> &str {
+        self.body["method"].as_str().unwrap_or_default()
+    }
+
+    /// The only value of a header; `None` where it is missing or there twice.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut found = self.headers.iter().filter(|(given, _)| given == name).map(|(_, value)| value.as_str());
+        found.next().filter(|_| found.next().is_none())
+    }
+
+    /// The tool of a `tools/call`, or nothing.
+    pub(crate) fn tool(&self) -> &str {
+        self.body["params"]["name"].as_str().unwrap_or_default()
+    }
+}
+
+/// What to do with a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    /// Let the twin answer.
+    Forward,
+    /// A JSON-RPC result.
+    Result(Value),
+    /// A JSON-RPC error.
+    Error(i64, &'static str),
+    /// A status without a body, with these headers.
+    Status(u16, Vec<(&'static str, String)>),
+    /// These bytes, piece by piece, and then the end.
+    Raw(Vec<Vec<u8>>),
+    /// Close the socket.
+    Close,
+    /// Never answer.
+    Hang,
+}
+
+/// The server; dropping it ends it.
+pub(crate) struct Front {
+    port: u16,
+    seen: Arc<Mutex<Vec<Recorded>>>,
+    task: JoinHandle<()>,
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+impl Front {
+    /// Starts one. `act` is told the number of the request, from 0.
+    pub(crate) async fn start(
+        upstream: Option<String>,
+        act: impl Fn(usize, &Recorded) -> Act + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
+        let port = listener.local_addr().expect("bound").port();
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (log, act) = (Arc::clone(&seen), Arc::new(act));
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((socket, _)) = listener.accept().await {
+                let (log, act, upstream) = (Arc::clone(&log), Arc::clone(&act), upstream.clone());
+                connections.spawn(async move {
+                    // Whatever goes wrong with a connection is the client's leaving.
+                    let _ = serve(socket, &log, &*act, upstream.as_deref()).await;
+                });
+            }
+        });
+        Self { port, seen, task }
+    }
+
+    /// In front of a twin.
+    pub(crate) async fn of(url: &str, act: impl Fn(usize, &Recorded) -> Act + Send + Sync + 'static) -> Self {
+        Self::start(Some(url.to_owned()), act).await
+    }
+
+    /// `http://127.0.0.1:PORT/mcp`.
+    pub(crate) fn url(&self) -> String {
+        format!("{}/mcp", self.origin())
+    }
+
+    /// `http://127.0.0.1:PORT`.
+    pub(crate) fn origin(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Everything that arrived so far.
+    pub(crate) fn seen(&self) -> Vec<Recorded> {
+        self.seen.lock().expect("no test panics while it holds this").clone()
+    }
+}
+
+async fn serve(
+    mut socket: TcpStream,
+    log: &Mutex<Vec<Recorded>>,
+    act: &(dyn Fn(usize, &Recorded) -> Act + Send + Sync),
+    upstream: Option<&str>,
+) -> std::io::Result<()> {
+    socket.set_nodelay(true)?;
+    let Some(request) = read(&mut socket).await? else { return Ok(()) };
+    let number = {
+        let mut log = log.lock().expect("no test panics while it holds this");
+        log.push(request.clone());
+        log.len() - 1
+    };
+    let id = request.body.get("id").cloned().unwrap_or_default();
+    match act(number, &request) {
+        Act::Forward => forward(&mut socket, &request, upstream.expect("somebody to forward to")).await,
+        Act::Result(result) => answer(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "result": result})).await,
+        Act::Error(code, message) => {
+            let error = json!({"code": code, "message": message});
+            answer(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "error": error})).await
+        }
+        Act::Status(status, headers) => {
+            let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+            let head = format!("HTTP/1.1 {status} so\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n");
+            socket.write_all(head.as_bytes()).await
+        }
+        Act::Raw(pieces) => {
+            for piece in pieces {
+                socket.write_all(&piece).await?;
+                socket.flush().await?;
+                // Lets the other side read before the next piece comes.
+                tokio::task::yield_now().await;
+            }
+            socket.shutdown().await
+        }
+        Act::Close => Ok(()),
+        Act::Hang => std::future::pending().await,
+    }
+}
+
+async fn answer(socket: &mut TcpStream, message: &Value) -> std::io::Result<()> {
+    socket.write_all(&json_answer(200, message)).await
+}
+
+/// A whole HTTP answer with a JSON body.
+pub(crate) fn json_answer(status: u16, message: &Value) -> Vec<u8> {
+    let body = message.to_string();
+    let head = format!("HTTP/1.1 {status} so\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
+    format!("{head}\r\nconnection: close\r\n\r\n{body}").into_bytes()
+}
+
+/// The head of an event stream that ends with the connection.
+pub(crate) fn stream_head() -> Vec<u8> {
+    b"HTTP/1.1 200 so\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n".to_vec()
+}
+
+async fn read(socket: &mut TcpStream) -> std::io::Result<Option<Recorded>> {
+    let mut raw = Vec::new();
+    let end = loop {
+        if let Some(end) = raw.windows(4).position(|window| window == b"\r\n\r\n") {
+            break end + 4;
+        }
+        if socket.read_buf(&mut raw).await? == 0 {
+            return Ok(None);
+        }
+    };
+    let head = String::from_utf8_lossy(&raw[..end]).into_owned();
+    let mut lines = head.split("\r\n");
+    let mut first = lines.next().unwrap_or_default().split(' ');
+    let (verb, path) = (first.next().unwrap_or_default().to_owned(), first.next().unwrap_or_default().to_owned());
+    let headers: Vec<(String, String)> = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        .collect();
+    let length = headers.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
+    while raw.len() < end + length.unwrap_or(0) {
+        if socket.read_buf(&mut raw).await? == 0 {
+            return Ok(None);
+        }
+    }
+    let body = serde_json::from_slice(&raw[end..]).unwrap_or_default();
+    Ok(Some(Recorded { verb, path, headers, body, raw: raw[end..].to_vec() }))
+}
+
+async fn forward(socket: &mut TcpStream, request: &Recorded, upstream: &str) -> std::io::Result<()> {
+    let authority = upstream.trim_start_matches("http://").split('/').next().unwrap_or_default();
+    let mut twin = TcpStream::connect(authority).await?;
+    let mut head = format!("{} {} HTTP/1.1\r\nconnection: close\r\n", request.verb, request.path);
+    for (name, value) in request.headers.iter().filter(|(name, _)| name != "connection") {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    twin.write_all(format!("{head}\r\n").as_bytes()).await?;
+    twin.write_all(&request.raw).await?;
+    let mut reply = Vec::new();
+    twin.read_to_end(&mut reply).await?;
+    socket.write_all(&reply).await
+}

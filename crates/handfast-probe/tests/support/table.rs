@@ -1,0 +1,44 @@
+//! `matrix.txt`: one line for each twin, with what the probe must say of it. Also read by the tests of the command line,
+//! which hold stdio against the same lines.
+
+/// One line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line<'t> {
+    pub(crate) twin: &'t str,
+    /// `verdict reason [severity] [+observation]` of each check, in the order of the catalogue.
+    pub(crate) checks: [&'t str; 2],
+}
+
+/// Every line of a table.
+pub(crate) fn lines(table: &str) -> Vec<Line<'_>> {
+    let rows = table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+    rows.map(|line| {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [twin, handle, state] = cells[..] else { panic!("not three columns: {line}") };
+        Line { twin, checks: [handle, state] }
+    })
+    .collect()
+}
+
+/// Every twin has its line, and no line is of a twin that is gone.
+pub(crate) fn assert_complete(table: &str) {
+    let (listed, known): (Vec<&str>, Vec<&str>) = (
+        lines(table).iter().map(|line| line.twin).collect(),
+        handfast_twins::all().iter().map(|twin| twin.name).collect(),
+    );
+    assert_eq!(listed, known, "matrix.txt must list every twin once, in the order of `handfast twin --list`");
+}
+
+/// Holds what was seen against the table, and shows every line that differs.
+pub(crate) fn assert_agrees(table: &str, over: &str, seen: &[(String, String)]) {
+    let wrong: Vec<String> = lines(table)
+        .iter()
+        .filter_map(|line| {
+            let wanted = line.checks.join(" | ");
+            let (_, found) = seen.iter().find(|(twin, _)| twin == line.twin)?;
+            (*found != wanted).then(|| format!("{} over {over}\n  expected {wanted}\n  found    {found}", line.twin))
+        })
+        .collect();
+    assert_eq!(seen.len(), lines(table).len(), "every twin was probed over {over}");
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
