@@ -81,7 +81,7 @@ fn a_server_behind_a_token_says_which_identity_is_missing() {
 }
 
 /// (example, transport, verdict and reason of the handle check, of the state check)
-const EXAMPLES: [(&str, &str, (&str, &str), (&str, &str)); 9] = [
+const EXAMPLES: [(&str, &str, Judged, Judged); 9] = [
     (
         "example-python-everything",
         "http",
@@ -97,7 +97,9 @@ const EXAMPLES: [(&str, &str, (&str, &str), (&str, &str)); 9] = [
     ("example-node-memory", "stdio", ("skipped", "no-tool-consumes-a-handle"), NO_STATE),
     ("example-node-v1-stateless", "http", ("skipped", "no-tool-consumes-a-handle"), NO_STATE),
 ];
-const NO_STATE: (&str, &str) = ("skipped", "nothing-returned-input-required");
+/// Verdict and reason.
+type Judged = (&'static str, &'static str);
+const NO_STATE: Judged = ("skipped", "nothing-returned-input-required");
 
 #[test]
 fn examples_of_the_sdks_are_judged_without_a_false_finding() {
