@@ -44,6 +44,12 @@ pub fn synthesise(schema: &Value, wish: &Wish<'_>) -> Result<Object, String> {
     Err(reasons.pop().unwrap_or_else(|| "no value found".to_owned()))
 }
 
+/// A value for one member of a schema, with the references of the whole resolved.
+pub fn member(root: &Value, name: &str, wish: &Wish<'_>) -> Value {
+    let schema = root.get("properties").and_then(|properties| properties.get(name)).unwrap_or(&Value::Null);
+    Maker { root, wish, attempt: 0, fuel: Cell::new(FUEL) }.value(schema, name, 1)
+}
+
 /// Whether a value satisfies a schema; used for the answers to a server's own questions.
 pub fn satisfies(schema: &Value, value: &Value) -> bool {
     validator(schema).is_ok_and(|validator| validator.is_valid(value))

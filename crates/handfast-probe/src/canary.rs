@@ -13,10 +13,15 @@ pub struct Canary {
 }
 
 impl Canary {
-    /// Whether a text carries it in either form.
+    /// Whether a text carries it in either form, in any case and with any separators: servers make slugs of labels.
     pub fn is_in(&self, text: &str) -> bool {
-        text.contains(&self.long) || text.contains(&self.short)
+        let text = bare(text);
+        text.contains(&bare(&self.long)) || text.contains(&self.short)
     }
+}
+
+fn bare(text: &str) -> String {
+    text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Makes the canaries of one run.

@@ -61,6 +61,9 @@ pub fn find_name(result: &Value, name: &str, sent: &[String]) -> Option<String> 
 fn find(result: &Value, sent: &[String], matches: impl Fn(&str) -> bool) -> Option<String> {
     visible(result).into_iter().find_map(|(at, text)| {
         let mut text = text;
+        // A label may also be the name of a member.
+        text.push('\n');
+        text.push_str(&at);
         for echo in sent.iter().filter(|echo| echo.len() >= SHORTEST_ECHO) {
             text = text.replace(echo.as_str(), " ");
         }
@@ -223,6 +226,8 @@ mod tests {
         for result in [
             json!({"content": [{"type": "text", "text": "label hf-canary-a-0011-001."}]}),
             json!({"structuredContent": {"deep": [{"label": "hfa0011001"}]}}),
+            json!({"structuredContent": {"by_label": {"hf-canary-a-0011-001": 1}}}),
+            json!({"content": [{"type": "text", "text": "HF_CANARY_A_0011_001"}]}),
             json!({"contents": [{"uri": "x://y", "blob": STANDARD.encode("..hf-canary-a-0011-001..")}]}),
             json!({"messages": [{"role": "user", "content": {"type": "text", "text": "hf-canary-a-0011-001"}}]}),
         ] {

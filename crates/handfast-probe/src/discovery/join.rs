@@ -1,6 +1,7 @@
 //! The join: which argument, template variable or prompt argument takes a value that a tool handed out, and on what
 //! evidence.
 
+use handfast_wire::pointer;
 use serde_json::{Value, json};
 
 use super::{
@@ -21,11 +22,11 @@ pub(super) struct Taker {
 pub(super) fn takers(surface: &Surface, minter: &Tool, emitted: &Emitted) -> Vec<Taker> {
     let mut found = Vec::new();
     for tool in &surface.tools {
-        for (argument, schema) in tool.input.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        for (argument, schema) in places(&tool.input) {
             if !takes(schema, &emitted.value) {
                 continue;
             }
-            let rank = rank(minter, emitted, argument, &tool.name);
+            let rank = rank(minter, emitted, &last_name(&argument), &tool.name);
             let itself = tool.name == minter.name;
             if let Some(rank) = rank.filter(|&rank| !itself || rank == BY_NAME) {
                 let entry = Entry::Tool { tool: tool.name.clone(), argument: argument.clone() };
@@ -53,6 +54,45 @@ pub(super) fn takers(surface: &Surface, minter: &Tool, emitted: &Emitted) -> Vec
         }
     }
     found
+}
+
+/// Every place of an input schema that could take a handle: arguments by name, members of nested objects and items of
+/// arrays by JSON Pointer (`/target/basket_id`, `/basket_ids/0`).
+pub(super) fn places(input: &Value) -> Vec<(String, &Value)> {
+    let mut found = Vec::new();
+    for (name, schema) in input.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        found.push((name.clone(), schema));
+        below(input, schema, &format!("/{}", pointer::escape(name)), 0, &mut found);
+    }
+    found
+}
+
+fn below<'s>(root: &'s Value, schema: &'s Value, at: &str, depth: usize, found: &mut Vec<(String, &'s Value)>) {
+    let reference = schema.get("$ref").and_then(Value::as_str).and_then(|reference| reference.strip_prefix('#'));
+    let schema = reference.and_then(|at| root.pointer(at)).unwrap_or(schema);
+    if depth > DEEPEST || found.len() > MOST_PLACES {
+        return;
+    }
+    for (name, member) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let at = format!("{at}/{}", pointer::escape(name));
+        found.push((at.clone(), member));
+        below(root, member, &at, depth + 1, found);
+    }
+    if let Some(item) = schema.get("items").filter(|item| item.is_object()) {
+        let at = format!("{at}/0");
+        found.push((at.clone(), item));
+        below(root, item, &at, depth + 1, found);
+    }
+}
+
+/// The last name of a place, past the index of an item.
+fn last_name(place: &str) -> String {
+    match place.strip_prefix('/') {
+        None => place.to_owned(),
+        Some(path) => {
+            path.split('/').rfind(|part| part.parse::<usize>().is_err()).map(pointer::last).unwrap_or_default()
+        }
+    }
 }
 
 /// How strongly names say that an argument takes a value; `None` where they do not.
@@ -164,6 +204,8 @@ pub(super) const BY_NAME: u8 = 2;
 const BY_MEANING: u8 = 3;
 const BY_TEXT: u8 = 4;
 const BY_URI: u8 = 5;
+const DEEPEST: usize = 2;
+const MOST_PLACES: usize = 200;
 
 #[cfg(test)]
 mod tests {
@@ -254,6 +296,30 @@ mod tests {
             let found = joined(result.clone(), consumer, argument, schema);
             assert_eq!(found.first(), Some(&(value.to_owned(), rank)), "{result}: {found:?}");
         }
+    }
+
+    #[test]
+    fn handles_are_taken_in_nested_objects_and_arrays() {
+        let minter = tool("create_basket", json!({"label": {"type": "string"}}));
+        let string = json!({"type": "string"});
+        let consumer = tool(
+            "merge",
+            json!({
+                "target": {"$ref": "#/properties/like"},
+                "like": {"type": "object", "properties": {"basket_id": string}},
+                "basket_ids": {"type": "array", "items": string},
+                "other_id": string,
+            }),
+        );
+        let surface = Surface { tools: vec![minter.clone(), consumer], ..Surface::default() };
+        let found = emitted(&json!({"structuredContent": {"basket_id": "b-1a2b3c"}}), &[]);
+
+        let entries: Vec<String> =
+            takers(&surface, &minter, &found[0]).iter().map(|taker| taker.entry.to_string()).collect();
+
+        let expected =
+            ["/target/basket_id", "/like/basket_id", "/basket_ids/0"].map(|at| format!("tools/call merge#{at}"));
+        assert_eq!(entries, expected);
     }
 
     #[test]

@@ -7,7 +7,7 @@ pub mod names;
 
 use std::collections::BTreeMap;
 
-use handfast_wire::{headers, message::Object};
+use handfast_wire::{headers, message::Object, pointer};
 use serde_json::Value;
 
 use crate::{
@@ -159,7 +159,7 @@ fn minters(trial: &Trial<'_, '_>) -> Vec<Tool> {
 }
 
 fn looks_like_a_handle(tool: &Tool, argument: &str) -> bool {
-    let schema = tool.input.pointer(&format!("/properties/{}", handfast_wire::pointer::escape(argument)));
+    let schema = tool.input.pointer(&format!("/properties/{}", pointer::escape(argument)));
     let fixed_choice = schema.is_some_and(|schema| schema.get("enum").is_some() || schema.get("default").is_some());
     names::names_a_handle(argument) && !fixed_choice
 }
@@ -301,12 +301,10 @@ pub async fn supply(
         if fixed.contains_key(&argument) {
             continue;
         }
-        if let Some(kind) = supplier(&trial.session.map, &tool.name, &argument)
-            && let Some(handle) = Box::pin(own_handle(trial, who, kind)).await?
-        {
-            let schema = tool.input.pointer(&format!("/properties/{}", handfast_wire::pointer::escape(&argument)));
-            let fitted = join::fit(schema.unwrap_or(&Value::Null), &handle).unwrap_or(handle);
-            fixed.insert(argument, fitted);
+        let Some((kind, place)) = supplier(&trial.session.map, &tool.name, &argument) else { continue };
+        if let Some(handle) = Box::pin(own_handle(trial, who, kind)).await? {
+            let (argument, value) = placed(tool, &place, &handle, &Wish::default());
+            fixed.insert(argument, value);
         }
     }
     Ok(fixed)
@@ -335,11 +333,34 @@ pub async fn own_handle(trial: &mut Trial<'_, '_>, who: Who, kind: usize) -> Res
     Ok(handle)
 }
 
-/// The kind that fills an argument of a tool.
-pub fn supplier(map: &Map, tool: &str, argument: &str) -> Option<usize> {
-    let entry = Entry::Tool { tool: tool.to_owned(), argument: argument.to_owned() };
+/// The kind that fills an argument of a tool, and the place in the argument that it fills.
+pub fn supplier(map: &Map, tool: &str, argument: &str) -> Option<(usize, String)> {
+    let inside = format!("/{}/", pointer::escape(argument));
+    let fills = |entry: &Entry| match entry {
+        Entry::Tool { tool: own, argument: place }
+            if own == tool && (place == argument || place.starts_with(&inside)) =>
+        {
+            Some(place.clone())
+        }
+        _ => None,
+    };
     // A tool does not supply itself: that would never end.
-    map.kinds.iter().position(|kind| kind.entries.contains(&entry) && kind.mint != tool)
+    let kinds = map.kinds.iter().enumerate().filter(|(_, kind)| kind.mint != tool);
+    kinds.into_iter().find_map(|(at, kind)| Some((at, kind.entries.iter().find_map(fills)?)))
+}
+
+/// A handle put into its place: the argument by name, and its whole value.
+fn placed(tool: &Tool, place: &str, handle: &Value, wish: &Wish<'_>) -> (String, Value) {
+    let schemas = join::places(&tool.input);
+    let schema = schemas.iter().find(|(known, _)| known == place).map_or(&Value::Null, |(_, schema)| *schema);
+    let fitted = join::fit(schema, handle).unwrap_or_else(|| handle.clone());
+    let Some((top, rest)) = place.strip_prefix('/').map(|path| path.split_once('/').unwrap_or((path, ""))) else {
+        return (place.to_owned(), fitted);
+    };
+    let argument = pointer::last(&format!("/{top}"));
+    let mut whole = arguments::member(&tool.input, &argument, wish);
+    pointer::insert(&mut whole, &format!("/{rest}"), fitted);
+    (argument, whole)
 }
 
 /// The names of a tool's required arguments.
@@ -363,15 +384,15 @@ pub async fn entry_call(
             let Some(tool) = trial.session.surface.tool(tool).cloned() else {
                 return Ok(Err(format!("the server lists no tool `{tool}`")));
             };
-            let schema = tool.input.pointer(&format!("/properties/{}", handfast_wire::pointer::escape(argument)));
-            let fitted = join::fit(schema.unwrap_or(&Value::Null), handle).unwrap_or_else(|| handle.clone());
-            let given = BTreeMap::from([(argument.clone(), fitted)]);
+            let wish = Wish { canary: Some(&canary), ..Wish::default() };
+            let (argument, value) = placed(&tool, argument, handle, &wish);
+            let given = BTreeMap::from([(argument.clone(), value)]);
             let fixed = supply(trial, who, &tool, &given).await?;
             let wish = Wish { canary: Some(&canary), fixed, optional_text: false };
             match arguments::synthesise(&tool.input, &wish) {
                 // An optional argument that nothing asked for must still carry the handle.
                 Ok(mut arguments) => {
-                    arguments.entry(argument.clone()).or_insert_with(|| given[argument].clone());
+                    arguments.entry(argument.clone()).or_insert_with(|| given[&argument].clone());
                     tool_call(&tool, arguments)
                 }
                 Err(reason) => return Ok(Err(reason)),

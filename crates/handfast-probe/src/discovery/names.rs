@@ -34,7 +34,7 @@ pub fn words(name: &str) -> Vec<String> {
 /// The noun of a handle's name: `basket` of `basket_id`, nothing of `id`.
 pub fn noun(name: &str) -> Vec<String> {
     let mut words = words(name);
-    while words.last().is_some_and(|word| SUFFIXES.contains(&word.as_str())) {
+    while words.last().is_some_and(|word| is_suffix(word)) {
         words.pop();
     }
     words
@@ -42,7 +42,11 @@ pub fn noun(name: &str) -> Vec<String> {
 
 /// Whether a name ends like that of a handle: `..._id`, `handle`, `token`, ...
 pub fn names_a_handle(name: &str) -> bool {
-    words(name).last().is_some_and(|word| SUFFIXES.contains(&word.as_str()))
+    words(name).last().is_some_and(|word| is_suffix(word))
+}
+
+fn is_suffix(word: &str) -> bool {
+    SUFFIXES.contains(&word) || word.strip_suffix('s').is_some_and(|single| SUFFIXES.contains(&single))
 }
 
 /// Whether a name is of something that looks like a handle and is none.

@@ -61,8 +61,12 @@ impl Envelope {
         if state.len() > LARGEST {
             return None;
         }
-        if let Some((codings, document)) = decode_text(state, 0) {
-            return Some(Self { prefix: String::new(), suffix: String::new(), codings, document });
+        let whole = decode_text(state, 0)
+            .map(|(codings, document)| Self { prefix: String::new(), suffix: String::new(), codings, document });
+        // `--` is base64url as well: a document with "bytes behind it" may be one with a signature.
+        let is_clean = |found: &Self| !found.codings.iter().any(|coding| matches!(coding, Coding::Framed { .. }));
+        if whole.as_ref().is_some_and(is_clean) {
+            return whole;
         }
         // `body.signature`, `v1.body.tag`, a JWT, Rails' `body--signature`: the largest segment with a document counts.
         let mut best: Option<Self> = None;
@@ -85,7 +89,7 @@ impl Envelope {
                 start += segment.len() + separator.len();
             }
         }
-        best
+        best.or(whole)
     }
 
     /// A JWT's header is a document too, and of less interest than what follows it.

@@ -118,8 +118,17 @@ fn conclude(mut rows: Vec<Row>, mut observations: Vec<Observation>) -> Judgement
 #[derive(Debug, Clone)]
 struct Minted {
     handle: Value,
-    canary: Canary,
+    /// What the owner planted in the object: by minting it, and by writing to it.
+    marks: Vec<Canary>,
     answer: Answer,
+}
+
+impl Minted {
+    /// Where any of the owner's marks stands in an answer, and which.
+    fn marked(&self, answer: &Answer) -> Option<(&Canary, String)> {
+        let result = answer.result()?;
+        self.marks.iter().find_map(|mark| Some((mark, marker::find_canary(result, mark, &answer.sent)?)))
+    }
 }
 
 /// A handle of A, one of B, and one that nobody minted.
@@ -149,7 +158,9 @@ async fn of_kind(
     let names = identities::told_apart(trial, kind, &handles).await?;
     let mut experiment = Experiment { kind, handles, names, reader: None };
     let mut rows = Vec::new();
-    for entry in in_order(trial, &kind.entries, observations) {
+    let entries = in_order(trial, &kind.entries, observations);
+    write_marks(trial, &mut experiment, &entries).await?;
+    for (_, entry) in entries {
         let row = match of_entry(trial, &mut experiment, &entry, observations).await {
             Ok(row) => row,
             Err(halt) => {
@@ -173,11 +184,11 @@ async fn of_kind(
 }
 
 /// Readers first, because they tell what an object holds; what ends an object last. What must not be called is left out.
-fn in_order(trial: &Trial<'_, '_>, entries: &[Entry], observations: &mut Vec<Observation>) -> Vec<Entry> {
-    let mut ordered: Vec<(u8, Entry)> = Vec::new();
+fn in_order(trial: &Trial<'_, '_>, entries: &[Entry], observations: &mut Vec<Observation>) -> Vec<(Manner, Entry)> {
+    let mut ordered: Vec<(Manner, Entry)> = Vec::new();
     for entry in entries {
         let Entry::Tool { tool, .. } = entry else {
-            ordered.push((0, entry.clone()));
+            ordered.push((Manner::Reads, entry.clone()));
             continue;
         };
         let Some(tool) = trial.session.surface.tool(tool) else { continue };
@@ -188,15 +199,44 @@ fn in_order(trial: &Trial<'_, '_>, entries: &[Entry], observations: &mut Vec<Obs
         }
         let words = names::words(&tool.name);
         let has = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));
-        let rank = match () {
-            () if has(&ENDERS) => 3,
-            () if tool.read_only || has(&READERS) => 0,
-            () => 1,
+        let manner = match () {
+            () if has(&ENDERS) => Manner::Ends,
+            () if tool.read_only || has(&READERS) => Manner::Reads,
+            () => Manner::Writes,
         };
-        ordered.push((rank, entry.clone()));
+        ordered.push((manner, entry.clone()));
     }
-    ordered.sort_by_key(|(rank, _)| *rank);
-    ordered.into_iter().map(|(_, entry)| entry).take(MOST_ENTRIES).collect()
+    ordered.sort_by_key(|(manner, _)| *manner);
+    ordered.truncate(MOST_ENTRIES);
+    ordered
+}
+
+/// What an entry point seems to do with an object, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Manner {
+    Reads,
+    Writes,
+    Ends,
+}
+
+/// A writes into its own object wherever text is taken: where the mint takes none, nothing else would show whose it is.
+async fn write_marks(
+    trial: &mut Trial<'_, '_>,
+    experiment: &mut Experiment<'_>,
+    entries: &[(Manner, Entry)],
+) -> Result<(), Halt> {
+    let writers = entries.iter().filter(|(manner, _)| *manner == Manner::Writes).take(MOST_MARKS);
+    for (_, entry) in writers {
+        let handle = experiment.handles.a.handle.clone();
+        match use_handle(trial, "owner-mark", Who::A, entry, &handle).await {
+            Ok((answer, mark)) if answer.disposition == Disposition::Accepted => experiment.handles.a.marks.push(mark),
+            // What A cannot do here is told when the entry point is tested.
+            Ok(_) => {}
+            Err(halt) if is_final(&halt) => return Err(halt),
+            Err(_) => {}
+        }
+    }
+    Ok(())
 }
 
 async fn mint(trial: &mut Trial<'_, '_>, who: Who, kind: &Kind) -> Result<Result<Minted, Halt>, Halt> {
@@ -220,7 +260,7 @@ async fn mint(trial: &mut Trial<'_, '_>, who: Who, kind: &Kind) -> Result<Result
     Ok(match handle {
         Some(handle) => {
             trial.shorten(&handle);
-            Ok(Minted { handle, canary, answer })
+            Ok(Minted { handle, marks: vec![canary], answer })
         }
         None if accepted => Err(refused(format!("no handle at {}", kind.spot.shown()))),
         None => Err(refused(answer.said())),
@@ -274,7 +314,7 @@ async fn of_entry(
     plan.accepts(&owner, |said| {
         Halt::skipped(Reason::ControlFailed, format!("A could not use its own handle: {said}"))
     })?;
-    if owner.result().is_some_and(|result| marker::find_canary(result, &a.canary, &owner.sent).is_some()) {
+    if a.marked(&owner).is_some() {
         experiment.reader.get_or_insert_with(|| entry.clone());
     }
     let (own, _) = use_handle(trial, "stranger-own-use", Who::B, entry, &b.handle).await?;
@@ -305,7 +345,8 @@ async fn of_entry(
         }
     }
 
-    let witness = Witness { owner: &a, names: experiment.names.as_ref(), innocent: [&own, &unissued] };
+    let witness =
+        Witness { owner: &a, owners_view: &owner, names: experiment.names.as_ref(), innocent: [&own, &unissued] };
     let (first, second) = (witness.look(&subject)?, witness.look(&again)?);
     let effect = match (&first, &experiment.reader) {
         (Seen::Accepted, Some(reader)) => {
@@ -325,7 +366,8 @@ async fn of_entry(
             format!("B's use of A's handle was answered in two ways: {} and then {}", first.word(), second.word());
         return Err(Halt::errored(Reason::Unstable, detail));
     }
-    Ok(exchange.row(trial, effect.map_or(first, Seen::Marked), observations))
+    let seen = effect.map_or(first, |marker| Seen::Marked { marker, whole: true });
+    Ok(exchange.row(trial, seen, observations))
 }
 
 /// Whether what B wrote through A's handle is visible to A.
@@ -348,8 +390,8 @@ async fn effect(
 
 /// What an answer to B shows of A's object.
 enum Seen {
-    /// A's marker came back: what it is, and where.
-    Marked(String),
+    /// A's marker came back: what it is and where, and whether in an answer like the owner's own.
+    Marked { marker: String, whole: bool },
     /// Accepted, but without a marker.
     Accepted,
     /// Refused.
@@ -359,7 +401,7 @@ enum Seen {
 impl Seen {
     fn word(&self) -> &'static str {
         match self {
-            Self::Marked(_) => "with A's data",
+            Self::Marked { .. } => "with A's data",
             Self::Accepted => "accepted",
             Self::Refused => "refused",
         }
@@ -369,12 +411,18 @@ impl Seen {
 /// What can tell A's object from any other.
 struct Witness<'w> {
     owner: &'w Minted,
+    owners_view: &'w Answer,
     names: Option<&'w (String, String)>,
     /// Answers about objects that are not A's: a marker that stands in them as well proves nothing.
     innocent: [&'w Answer; 2],
 }
 
 impl Witness<'_> {
+    /// Whether an answer is of the kind that the owner got.
+    fn is_like_the_owners(&self, answer: &Answer) -> bool {
+        matches!((answer.result(), self.owners_view.result()), (Some(one), Some(other)) if marker::alike(one, other))
+    }
+
     /// Canary first: an answer that carries A's canary gave A's data away, whatever else it says.
     fn look(&self, answer: &Answer) -> Result<Seen, Halt> {
         if let Some(halt) = answer.unclear() {
@@ -382,11 +430,13 @@ impl Witness<'_> {
         }
         let everywhere =
             |find: &dyn Fn(&Answer) -> Option<String>| self.innocent.iter().any(|other| find(other).is_some());
-        let canary = |answer: &Answer| {
-            answer.result().and_then(|result| marker::find_canary(result, &self.owner.canary, &answer.sent))
-        };
-        if let Some(at) = canary(answer).filter(|_| !everywhere(&canary)) {
-            return Ok(Seen::Marked(format!("A's canary `{}` at {at}", self.owner.canary.long)));
+        let whole = answer.disposition == Disposition::Accepted && self.is_like_the_owners(answer);
+        if let Some((mark, at)) = self.owner.marked(answer) {
+            let same =
+                |other: &Answer| other.result().and_then(|result| marker::find_canary(result, mark, &other.sent));
+            if !everywhere(&same) {
+                return Ok(Seen::Marked { marker: format!("A's canary `{}` at {at}", mark.long), whole });
+            }
         }
         match &answer.disposition {
             Disposition::Refused(_) => Ok(Seen::Refused),
@@ -395,8 +445,9 @@ impl Witness<'_> {
                 let named =
                     |answer: &Answer| answer.result().and_then(|result| marker::find_name(result, name, &answer.sent));
                 Ok(match named(answer).filter(|_| !everywhere(&named)) {
-                    Some(at) => Seen::Marked(format!("A's name `{name}` at {at}")),
-                    None => Seen::Accepted,
+                    // A polite "this belongs to alice" names A as well.
+                    Some(at) if whole => Seen::Marked { marker: format!("A's name `{name}` at {at}"), whole },
+                    _ => Seen::Accepted,
                 })
             }
             _ => Err(Halt::errored(
@@ -432,17 +483,18 @@ impl Exchange<'_> {
         }
         let subject_said = trial.clean(&subject.said());
         let mut row = match seen {
-            Seen::Marked(ref marker) => {
-                let form = if subject.disposition == Disposition::Accepted {
-                    ""
-                } else {
-                    " in an answer that calls itself an error"
+            Seen::Marked { ref marker, whole } => {
+                let form = match (&subject.disposition, whole) {
+                    (_, true) => "",
+                    (Disposition::Accepted, false) => " in an answer unlike the owner's own",
+                    _ => " in an answer that calls itself an error",
                 };
+                let severity = if whole { Severity::High } else { Severity::Medium };
                 let control =
                     if forged_honoured { "a forged one brings nothing of A's" } else { "a forged one is refused" };
                 let marker = trial.clean(marker);
                 let detail = format!("B presented A's handle and got {marker}{form}, while {control}");
-                Row::confirmed(self.controls, &entry, Reason::HandleNotBound, Severity::High, detail)
+                Row::confirmed(self.controls, &entry, Reason::HandleNotBound, severity, detail)
             }
             Seen::Refused => match self.crashed() {
                 Some(text) => Row::halted(
@@ -487,12 +539,12 @@ impl Exchange<'_> {
         let mut fact = |name: &str, value: Value| {
             row.facts.insert(name.to_owned(), value);
         };
-        fact("canary_of_a", self.handles.a.canary.long.clone().into());
+        fact("canary_of_a", self.handles.a.marks.first().map(|mark| mark.long.clone()).into());
         fact("handle_of_a", trial.shown(&self.handles.a.handle));
         fact("handle_of_b", trial.shown(&self.handles.b.handle));
         fact("forged_handle", trial.shown(&self.handles.forged));
         fact("forged_handle_control", unissued.disposition.word().into());
-        if let Seen::Marked(marker) = seen {
+        if let Seen::Marked { marker, .. } = seen {
             fact("marker", trial.clean(&marker).into());
         }
         let minted = [&self.handles.a.answer, &self.handles.b.answer];
@@ -524,6 +576,7 @@ impl Exchange<'_> {
 
 const MORE_MINTS: usize = 3;
 const MOST_ENTRIES: usize = 40;
+const MOST_MARKS: usize = 4;
 const READERS: [&str; 11] =
     ["get", "read", "show", "view", "list", "describe", "fetch", "find", "status", "summarise", "summarize"];
 const ENDERS: [&str; 15] = [

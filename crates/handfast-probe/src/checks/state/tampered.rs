@@ -151,13 +151,29 @@ async fn of_round(
 
     let issued = baseline.rounds[flow.round].state.clone().unwrap_or_default();
     let mut tally = Tally::default();
+    let mut unseen = None;
     for attempt in subjects::attempts(trial, flow, &issued).await? {
-        let tried = subjects::attempt(trial, flow, [baseline, &random], &attempt).await?;
-        if let Some(confirmed) = tally.count(tried) {
-            let (mut row, cwe) = confirm(trial, flow, [baseline, &random], &controls, &attempt, &confirmed).await?;
-            row.story = story(&[baseline, &random, &confirmed]);
-            return Ok((row, cwe));
+        if unseen.is_some() && !attempt.is_of_a_field() {
+            break;
         }
+        let tried = subjects::attempt(trial, flow, [baseline, &random], &attempt).await?;
+        let Some(accepted) = tally.count(tried) else { continue };
+        if attempt.is_of_a_field() && !attempt.observed_in(&accepted.answer, &baseline.answer) {
+            // Accepted, but nothing shows that the field was used. Perhaps another one shows it.
+            unseen.get_or_insert((attempt, accepted));
+            continue;
+        }
+        return confirm(trial, flow, [baseline, &random], &controls, &attempt, &accepted).await;
+    }
+    if let Some((attempt, accepted)) = unseen {
+        // Where a state with nothing of the issued one in it does as well, nobody reads what it says.
+        let scrambled = subjects::attempt(trial, flow, [baseline, &random], &subjects::scrambled()).await?;
+        if !matches!(scrambled, Tried::Accepted(_)) {
+            return confirm(trial, flow, [baseline, &random], &controls, &attempt, &accepted).await;
+        }
+        let text = "a state of the same structure with every value replaced was accepted, and none of it came back: what the state says is not consulted";
+        observations.push(Observation { id: Reason::RandomStateAccepted.slug(), text: format!("{entry}: {text}") });
+        return Ok((Row::refuted(&controls, &entry, Reason::StateWitnessUnusable, text.to_owned()), None));
     }
     let mut row = tally.conclude(&controls, &entry, observations);
     row.facts.insert("envelope".into(), subjects::envelope_of(&issued).into());
@@ -188,10 +204,11 @@ async fn confirm(
     first: &Played,
 ) -> Result<(Row, Option<u32>), Halt> {
     let again = subjects::attempt(trial, flow, [baseline, random], attempt).await?;
-    let random = flow.play(trial, Who::A, "random-state-again", Some(&mut |state| Some(forge::state(state)))).await?;
+    let random_again =
+        flow.play(trial, Who::A, "random-state-again", Some(&mut |state| Some(forge::state(state)))).await?;
     let repeated = matches!(again, Tried::Accepted(_));
     let still_refused =
-        matches!(random.outcome(flow, baseline), Outcome::Refused(_) | Outcome::AskedAgain | Outcome::Unlike(_));
+        matches!(random_again.outcome(flow, baseline), Outcome::Refused(_) | Outcome::AskedAgain | Outcome::Unlike(_));
     if !repeated || !still_refused {
         let what = if repeated {
             "a random state was refused first and then not"
@@ -201,18 +218,22 @@ async fn confirm(
         return Err(Halt::errored(Reason::Unstable, what));
     }
     let observed = attempt.observed_in(&first.answer, &baseline.answer);
-    let detail = format!(
-        "{} was accepted, while the untouched state is accepted and a random one is not{}",
-        trial.clean(&attempt.told),
-        if observed { "; the changed value came back in the server's answer" } else { "" }
-    );
-    let (reason, severity) = match attempt.smallest {
-        true => (Reason::StateNotAuthenticated, Severity::Medium),
-        false if attempt.mutation.is_none() => (Reason::StateNotAuthenticated, Severity::High),
-        false => (Reason::AlteredStateAccepted, Severity::High),
+    let shown = match (observed, attempt.is_of_a_field()) {
+        (true, _) => "; the changed value came back in the server's answer",
+        (false, true) => "; nothing in the answer shows what it did",
+        (false, false) => "",
+    };
+    let told = trial.clean(&attempt.told);
+    let detail = format!("{told} was accepted, while the untouched state is accepted and a random one is not{shown}");
+    let (reason, severity) = match (attempt.smallest, attempt.is_of_a_field()) {
+        (true, _) => (Reason::StateNotAuthenticated, Severity::Medium),
+        (false, false) => (Reason::StateNotAuthenticated, Severity::High),
+        (false, true) if observed => (Reason::AlteredStateAccepted, Severity::High),
+        (false, true) => (Reason::AlteredStateAccepted, Severity::Medium),
     };
     let mut row = Row::confirmed(controls, &flow.entry(), reason, severity, detail);
     row.facts = attempt.facts(trial, first, observed);
+    row.story = story(&[baseline, random, first]);
     Ok((row, Some(attempt.cwe)))
 }
 

@@ -1,6 +1,8 @@
 //! Control 0: does the server tell A and B apart at all? If it does not, possession is all that it has, and B's use of A's
 //! handle says nothing. Over stdio, where the specification defines no principal, that is the usual case.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::{Handles, mint, use_handle};
@@ -49,7 +51,7 @@ pub(super) async fn told_apart(
             _ => {}
         }
     }
-    for entry in super::in_order(trial, &kind.entries, &mut Vec::new()).into_iter().take(ENTRIES_ASKED) {
+    for (_, entry) in super::in_order(trial, &kind.entries, &mut Vec::new()).into_iter().take(ENTRIES_ASKED) {
         let Ok((a, _)) = use_handle(trial, "owner-use", Who::A, &entry, &handles.a.handle).await else { continue };
         let Ok((b, _)) = use_handle(trial, "stranger-own-use", Who::B, &entry, &handles.b.handle).await else {
             continue;
@@ -154,13 +156,8 @@ async fn refuses_others(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<bool, 
     let Some(tool) = trial.session.surface.tool(&kind.mint).cloned() else { return Ok(false) };
     for who in [Who::Nobody, Who::Impostor] {
         let canary = trial.canary(who);
-        let mut fixed = trial.session.profile.fixed(&tool.name);
-        for argument in discovery::required(&tool) {
-            // A's own handle: what is refused must be refused for the credential alone.
-            if let Some(kind) = discovery::supplier(&trial.session.map, &tool.name, &argument) {
-                fixed.insert(argument, discovery::own_handle(trial, Who::A, kind).await?.unwrap_or(Value::Null));
-            }
-        }
+        // A's own handles: what is refused must be refused for the credential alone.
+        let fixed = discovery::supply(trial, Who::A, &tool, &BTreeMap::new()).await?;
         let wish = Wish { canary: Some(&canary), fixed, optional_text: true };
         let Ok(arguments) = arguments::synthesise(&tool.input, &wish) else { return Ok(false) };
         let answer = trial.call("without-identity", who, &discovery::tool_call(&tool, arguments)).await?;

@@ -43,10 +43,12 @@ pub(super) async fn of_entry(
     if let Some(halt) = after.unclear() {
         return Err(halt);
     }
-    let witness = Witness { owner: &a, names: experiment.names.as_ref(), innocent: [&own, &unissued] };
+    let witness =
+        Witness { owner: &a, owners_view: &owner, names: experiment.names.as_ref(), innocent: [&own, &unissued] };
     let seen = match (witness.look(&subject)?, &after.disposition) {
         (Seen::Accepted, Disposition::Refused(_)) => {
-            Seen::Marked("its effect: A's own first use of the handle is refused after B's".to_owned())
+            let marker = "its effect: A's own first use of the handle is refused after B's".to_owned();
+            Seen::Marked { marker, whole: true }
         }
         (Seen::Refused, Disposition::Accepted) => Seen::Refused,
         (Seen::Refused, _) => return Err(failed("A", after.said())),

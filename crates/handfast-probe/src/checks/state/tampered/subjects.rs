@@ -38,6 +38,7 @@ enum How {
     Signature,
     Smallest(usize),
     Flip(usize),
+    Scramble,
 }
 
 /// What came of an attempt.
@@ -55,6 +56,19 @@ pub(super) enum Tried {
 /// How an issued state is built, in words.
 pub(super) fn envelope_of(state: &str) -> String {
     Envelope::read(state).map_or_else(|| "opaque".to_owned(), |envelope| envelope.shown())
+}
+
+/// A state of the same structure in which nothing is as issued: is anything in it consulted at all?
+pub(super) fn scrambled() -> Attempt {
+    Attempt {
+        how: How::Scramble,
+        who: Who::A,
+        told: "a state of the same structure with every value replaced".to_owned(),
+        mutation: None,
+        smallest: false,
+        cwe: 353,
+        envelope: String::new(),
+    }
 }
 
 /// Everything worth trying on a state like this one, in order.
@@ -188,6 +202,7 @@ impl How {
             Self::Impersonate { own, other } => {
                 fields::impersonations(state, own, other).into_iter().next().map(|mutation| mutation.state)
             }
+            Self::Scramble => fields::scrambled(state),
             Self::Signature => Envelope::read(state)?.with_altered_signature(),
             Self::Smallest(index) => fields::smallest(state).into_iter().nth(*index).map(|mutation| mutation.state),
             Self::Flip(offset) => {
@@ -198,6 +213,11 @@ impl How {
 }
 
 impl Attempt {
+    /// Whether one recognised field is changed, so that its use could show in the answer.
+    pub(super) fn is_of_a_field(&self) -> bool {
+        matches!(self.how, How::Field(_) | How::Impersonate { .. })
+    }
+
     /// Whether the changed value stands in the answer, and did not stand in the honest one.
     pub(super) fn observed_in(&self, answer: &Answer, honest: &Answer) -> bool {
         let Some(after) = self.mutation.as_ref().map(|mutation| crate::discovery::emitted::text_of(&mutation.after))
@@ -210,7 +230,9 @@ impl Attempt {
         // A state that is plain JSON holds the value; the echo of the whole state is no sign of use.
         let states: Vec<String> =
             answer.sent.iter().filter(|text| text.contains(&after) && **text != after).cloned().collect();
-        after.len() >= 4 && holds(answer, &states) && !holds(honest, &[])
+        // The honest flow is A's: A's name in it says nothing about B's.
+        let is_news = matches!(self.how, How::Impersonate { .. }) || !holds(honest, &[]);
+        after.len() >= 4 && holds(answer, &states) && is_news
     }
 
     /// The facts for the evidence.
