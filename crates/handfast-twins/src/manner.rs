@@ -21,6 +21,8 @@ pub(crate) struct Manner {
     pub(crate) writer_tells: bool,
     /// Every answer of `read_workspace` carries everything that anybody stored.
     pub(crate) lists_everything: bool,
+    /// Says no in a result that is no error.
+    pub(crate) polite: bool,
     /// Log lines on standard output, answers out of order.
     pub(crate) noisy: bool,
     /// Takes its time to start.
@@ -38,6 +40,10 @@ pub(crate) enum Handles {
     TextOnly,
     /// Emitted as `id`, taken as `workspaceId`.
     Renamed,
+    /// Taken inside an object: `target.workspace_id`.
+    Nested,
+    /// Minted without a label: nothing of the caller's is in the object until something is written to it.
+    Unlabelled,
 }
 
 impl Handles {
@@ -78,6 +84,7 @@ impl Manner {
         shows_owner: true,
         writer_tells: true,
         lists_everything: false,
+        polite: false,
         noisy: false,
         slow_start: false,
     };

@@ -70,7 +70,28 @@ pub(crate) fn tools(handles: Handles) -> Value {
         "inputSchema": {"type": "object", "properties": {}},
         "annotations": {"readOnlyHint": true}
     });
-    answer::cacheable(json!({"tools": [open, read, append, archive, purge, whoami]}), 300_000, "public")
+    let mut listed = [open, read, append, archive, purge, whoami];
+    match handles {
+        Handles::Nested => listed.iter_mut().skip(1).for_each(nest),
+        Handles::Unlabelled => listed[0]["inputSchema"] = json!({"type": "object", "properties": {}}),
+        _ => {}
+    }
+    answer::cacheable(json!({"tools": listed}), 300_000, "public")
+}
+
+/// Moves the handle of an input schema into an object.
+fn nest(tool: &mut Value) {
+    let schema = &mut tool["inputSchema"];
+    let Some(handle) =
+        schema["properties"].as_object_mut().and_then(|properties| properties.shift_remove("workspace_id"))
+    else {
+        return;
+    };
+    schema["properties"]["target"] =
+        json!({"type": "object", "properties": {"workspace_id": handle}, "required": ["workspace_id"]});
+    if let Some(name) = schema["required"].as_array_mut().and_then(|required| required.first_mut()) {
+        *name = "target".into();
+    }
 }
 
 /// The answer to `prompts/list`.

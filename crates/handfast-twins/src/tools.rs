@@ -54,7 +54,10 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn open(&self) -> Result<Value, Refused> {
-        let label = server::text(self.arguments, "label")?;
+        let label = match self.manner.handles {
+            Handles::Unlabelled => "untitled",
+            _ => server::text(self.arguments, "label")?,
+        };
         let mut keeper = self.server.keeper();
         let handle = keeper.mint(self.manner.handles);
         let workspace = Workspace::new(&handle, label, self.caller, self.server.clock.now() + HANDLE_LIFETIME);
@@ -70,7 +73,7 @@ impl Call<'_> {
     fn read(&self) -> Result<Value, Refused> {
         let shown = self.resolve(Door::Read, |workspace| self.shown(workspace, true))?;
         if !self.manner.lists_everything {
-            return Ok(shown.map_or_else(unknown, |shown| self.described(shown)));
+            return Ok(shown.map_or_else(|| self.unknown(), |shown| self.described(shown)));
         }
         let everything: Vec<Value> =
             self.server.keeper().everything().map(|workspace| self.shown(workspace, true)).collect();
@@ -90,7 +93,7 @@ impl Call<'_> {
             self.shown(workspace, true)
         })?;
         Ok(match shown {
-            None => unknown(),
+            None => self.unknown(),
             Some(_) if !self.manner.writer_tells => answer::tool("ok".into(), None),
             Some(shown) => self.described(shown),
         })
@@ -99,7 +102,7 @@ impl Call<'_> {
     fn archive(&self) -> Result<Value, Refused> {
         let reason = self.arguments.get("reason").map(|_| server::text(self.arguments, "reason")).transpose()?;
         let Some(workspace) = self.resolve(Door::Archive, |workspace| workspace.clone())? else {
-            return Ok(unknown());
+            return Ok(self.unknown());
         };
         let origin = Origin {
             caller: self.caller,
@@ -113,6 +116,7 @@ impl Call<'_> {
         };
         Ok(match ask::step(self.server, &origin)? {
             Trip::Asking(result) => result,
+            Trip::Failed(_) if self.manner.polite => answer::tool("that has expired, please start again".into(), None),
             Trip::Failed(message) => answer::tool_error(message),
             Trip::Undone(why) => {
                 answer::tool(format!("nothing was archived: {why}"), self.data(json!({"archived": 0, "undone": why})))
@@ -142,12 +146,16 @@ impl Call<'_> {
         // Declared as destructive, and counted for the tests; in truth it destroys nothing.
         self.server.count_purge();
         let found = self.resolve(Door::Purge, |_| ())?;
-        Ok(found.map_or_else(unknown, |()| answer::tool("purged".into(), self.data(json!({"purged": true})))))
+        Ok(found.map_or_else(|| self.unknown(), |()| answer::tool("purged".into(), self.data(json!({"purged": true})))))
     }
 
     fn resolve<T>(&self, door: Door, use_it: impl FnOnce(&mut Workspace) -> T) -> Result<Option<T>, Refused> {
         let name = self.manner.handles.taken_as();
-        let presented = match self.arguments.get(name) {
+        let holder = match self.manner.handles {
+            Handles::Nested => self.arguments.get("target").and_then(Value::as_object),
+            _ => Some(self.arguments),
+        };
+        let presented = match holder.and_then(|holder| holder.get(name)) {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Number(number)) if self.manner.handles == Handles::Numeric => number.to_string(),
             _ => return Err(Refused::params(format!("`{name}` is missing or of another type"))),
@@ -191,11 +199,14 @@ impl Call<'_> {
         }
     }
 
+    fn unknown(&self) -> Value {
+        if self.manner.polite {
+            return answer::tool("sorry, there is no such thing here".into(), None);
+        }
+        answer::tool_error(UNKNOWN_HANDLE)
+    }
+
     fn data(&self, data: Value) -> Option<Value> {
         (self.manner.handles != Handles::TextOnly).then_some(data)
     }
-}
-
-fn unknown() -> Value {
-    answer::tool_error(UNKNOWN_HANDLE)
 }

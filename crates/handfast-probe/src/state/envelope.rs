@@ -61,8 +61,12 @@ impl Envelope {
         if state.len() > LARGEST {
             return None;
         }
-        let whole = decode_text(state, 0)
-            .map(|(codings, document)| Self { prefix: String::new(), suffix: String::new(), codings, document });
+        let whole = decode_text(state, 0).map(|(codings, document)| Self {
+            prefix: String::new(),
+            suffix: String::new(),
+            codings,
+            document,
+        });
         // `--` is base64url as well: a document with "bytes behind it" may be one with a signature.
         let is_clean = |found: &Self| !found.codings.iter().any(|coding| matches!(coding, Coding::Framed { .. }));
         if whole.as_ref().is_some_and(is_clean) {

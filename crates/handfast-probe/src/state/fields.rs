@@ -5,7 +5,7 @@ use handfast_wire::pointer;
 use serde_json::{Number, Value, json};
 
 use super::envelope::Envelope;
-use crate::{canary::Canary, discovery::names, forge};
+use crate::{canary::Canary, discovery::names};
 
 /// A changed state, ready to be presented.
 #[derive(Debug, Clone, PartialEq)]
@@ -54,21 +54,6 @@ pub fn impersonations(state: &str, own: &str, other: &str) -> Vec<Mutation> {
         })
     })
     .collect()
-}
-
-/// The state with every value replaced by another of its type: the same structure, and nothing of what was issued.
-pub fn scrambled(state: &str) -> Option<String> {
-    let mut changed = state.to_owned();
-    for field in fields(state, 0) {
-        let after = match &field.value {
-            Value::String(text) => json!(forge::scrambled(text)),
-            Value::Number(_) => forge::handle(&field.value, &field.value, &[]),
-            Value::Bool(truth) => json!(!truth),
-            _ => continue,
-        };
-        changed = replaced(&changed, &field.path, &after)?;
-    }
-    (changed != state).then_some(changed)
 }
 
 /// The values of the `who` fields, by path.
@@ -378,15 +363,6 @@ mod tests {
         let state = json!({"a": [{"b": {"owner_id": "alice"}}], "token": inner, "items": ["x", "y"]});
         let fields: Vec<String> = changes(&state).into_iter().map(|(field, ..)| field).collect();
         assert_eq!(fields, ["/a/0/b/owner_id", "/token > /user", "/items/0", "/items/1"]);
-    }
-
-    #[test]
-    fn a_scrambled_state_keeps_its_structure_and_nothing_else() {
-        let state = json!({"principal": "alice", "deep": {"n": [1, true]}, "none": null});
-        let changed: Value = serde_json::from_str(&scrambled(&state.to_string()).expect("changed")).expect("JSON");
-        assert!(changed["principal"].is_string() && changed["principal"] != state["principal"]);
-        assert!(changed["deep"]["n"][0].is_u64() && changed["deep"]["n"][0] != json!(1));
-        assert_eq!((&changed["deep"]["n"][1], &changed["none"]), (&json!(false), &Value::Null));
     }
 
     #[test]

@@ -62,6 +62,14 @@ pub(super) fn renamed_handles() -> Box<dyn Guards> {
     Box::new(Flawed(Manner { handles: Handles::Renamed, ..Manner::PLAIN }))
 }
 
+pub(super) fn nested_handles() -> Box<dyn Guards> {
+    Box::new(Flawed(Manner { handles: Handles::Nested, ..Manner::PLAIN }))
+}
+
+pub(super) fn unlabelled() -> Box<dyn Guards> {
+    Box::new(Flawed(Manner { handles: Handles::Unlabelled, shows_owner: false, ..Manner::PLAIN }))
+}
+
 pub(super) fn lists_everything() -> Box<dyn Guards> {
     Box::new(Flawed(Manner { lists_everything: true, ..Manner::PLAIN }))
 }

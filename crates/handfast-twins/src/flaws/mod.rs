@@ -69,7 +69,7 @@ const fn twin(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 45] = [
+static TWINS: [Twin; 51] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -81,6 +81,8 @@ static TWINS: [Twin; 45] = [
     twin("jwt-state", "the state is a JWT that is decoded and never verified", unsigned::jwt),
     twin("zlib-state", "the state is compressed JSON, unsigned", unsigned::zlib),
     twin("tool-error-refusals", "sound; a bad state is refused inside a tool result", refusals::tool_error_refusals),
+    twin("polite", "sound; says no in results that are no errors", refusals::polite),
+    twin("polite-flawed", "flawed; says no in results that are no errors", refusals::polite_flawed),
     twin("crashes-on-forgery", "a changed state looks like a crash; just a checksum", refusals::crashes_on_forgery),
     twin("breaks-on-flip", "unsigned; what does not parse is answered in the parser's words", refusals::breaks_on_flip),
     twin("asks-again", "a bad state is ignored, and it asks again", refusals::asks_again),
@@ -115,6 +117,10 @@ static TWINS: [Twin; 45] = [
     twin("text-only-handles-flawed", "flawed; handles stand only in sentences", flawed::text_only_handles),
     twin("renamed-handles", "sound; emits `id`, takes `workspaceId`", sound::renamed_handles),
     twin("renamed-handles-flawed", "flawed; emits `id`, takes `workspaceId`", flawed::renamed_handles),
+    twin("nested-handles", "sound; takes handles inside an object", sound::nested_handles),
+    twin("nested-handles-flawed", "flawed; takes handles inside an object", flawed::nested_handles),
+    twin("unlabelled", "sound; what is minted holds nothing of the caller's, and no owner is shown", sound::unlabelled),
+    twin("unlabelled-flawed", "as above, and flawed", flawed::unlabelled),
     twin("task", "flawed; answers tools by tasks", flawed::task),
     twin("flaky", "every second foreign use is refused", unsteady::flaky),
     twin("noisy", "sound; on stdio it prints between messages and answers out of order", sound::noisy),

@@ -6,19 +6,49 @@ use serde_json::Value;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::{
+    caller::Principal,
     guards::Guards,
+    manner::Manner,
     state::{self, BadState, Claims, Key, Retry},
+    workspaces::{Door, Workspace},
 };
 
 /// Sound: refuses inside the tool result.
-struct ToolErrorRefusals;
+struct ToolErrorRefusals(Manner);
 
 impl Guards for ToolErrorRefusals {
+    fn manner(&self) -> Manner {
+        self.0
+    }
+
     fn open(&self, presented: &str, retry: &Retry<'_>) -> Result<Claims, BadState> {
         let refused = |_| BadState::Told("invalid requestState".into());
         let claims = state::verified(presented, retry.key).map_err(refused)?;
         retry.covers(&claims).map_err(refused)?;
         Ok(claims)
+    }
+}
+
+/// Flawed, and says no to what it cannot read as if that were no error.
+struct PoliteFlawed;
+
+impl Guards for PoliteFlawed {
+    fn manner(&self) -> Manner {
+        Manner { polite: true, ..Manner::PLAIN }
+    }
+
+    fn admits(&self, _door: Door, _caller: &Principal, _workspace: &Workspace) -> bool {
+        // FLAW: the owner is recorded and never compared.
+        true
+    }
+
+    fn seal(&self, claims: &Claims, _key: &Key) -> String {
+        // FLAW: no signature.
+        state::unsigned(claims)
+    }
+
+    fn open(&self, presented: &str, _retry: &Retry<'_>) -> Result<Claims, BadState> {
+        state::decoded(presented).map_err(|_| BadState::Told("invalid requestState".into()))
     }
 }
 
@@ -104,7 +134,15 @@ fn checksum(value: &Value) -> u32 {
 }
 
 pub(super) fn tool_error_refusals() -> Box<dyn Guards> {
-    Box::new(ToolErrorRefusals)
+    Box::new(ToolErrorRefusals(Manner::PLAIN))
+}
+
+pub(super) fn polite() -> Box<dyn Guards> {
+    Box::new(ToolErrorRefusals(Manner { polite: true, ..Manner::PLAIN }))
+}
+
+pub(super) fn polite_flawed() -> Box<dyn Guards> {
+    Box::new(PoliteFlawed)
 }
 
 pub(super) fn crashes_on_forgery() -> Box<dyn Guards> {

@@ -418,11 +418,6 @@ struct Witness<'w> {
 }
 
 impl Witness<'_> {
-    /// Whether an answer is of the kind that the owner got.
-    fn is_like_the_owners(&self, answer: &Answer) -> bool {
-        matches!((answer.result(), self.owners_view.result()), (Some(one), Some(other)) if marker::alike(one, other))
-    }
-
     /// Canary first: an answer that carries A's canary gave A's data away, whatever else it says.
     fn look(&self, answer: &Answer) -> Result<Seen, Halt> {
         if let Some(halt) = answer.unclear() {
@@ -430,7 +425,7 @@ impl Witness<'_> {
         }
         let everywhere =
             |find: &dyn Fn(&Answer) -> Option<String>| self.innocent.iter().any(|other| find(other).is_some());
-        let whole = answer.disposition == Disposition::Accepted && self.is_like_the_owners(answer);
+        let whole = answer.disposition == Disposition::Accepted && are_alike(answer, self.owners_view);
         if let Some((mark, at)) = self.owner.marked(answer) {
             let same =
                 |other: &Answer| other.result().and_then(|result| marker::find_canary(result, mark, &other.sent));
@@ -458,6 +453,10 @@ impl Witness<'_> {
     }
 }
 
+fn are_alike(one: &Answer, other: &Answer) -> bool {
+    matches!((one.result(), other.result()), (Some(one), Some(other)) if marker::alike(one, other))
+}
+
 /// A finished experiment at one entry point, ready to be judged.
 struct Exchange<'e> {
     entry: &'e Entry,
@@ -472,10 +471,11 @@ impl Exchange<'_> {
     fn row(&self, trial: &Trial<'_, '_>, seen: Seen, observations: &mut Vec<Observation>) -> Row {
         let entry = self.entry.to_string();
         let [.., unissued, subject] = self.answers;
-        let forged_honoured = *self.controls.negative() == Negative::Honoured;
+        let polite = self.is_polite();
+        let forged_honoured = *self.controls.negative() == Negative::Honoured && !polite;
         let mut observe =
             |id: &'static str, text: String| observations.push(Observation { id, text: format!("{entry}: {text}") });
-        if forged_honoured && !self.is_polite() {
+        if forged_honoured {
             observe(
                 "forged-handle-honoured",
                 format!("a handle that was never minted was honoured: {}", trial.clean(&unissued.said())),
@@ -514,8 +514,8 @@ impl Exchange<'_> {
                     format!("A's handle was refused to B: {subject_said}"),
                 ),
             },
-            // A "no" without `isError`: unlike what B's own handle brings, and like what the forged one brings.
-            Seen::Accepted if forged_honoured && self.is_polite() => {
+            // A "no" without `isError`, in the words that a forged handle gets.
+            Seen::Accepted if polite && are_alike(unissued, subject) => {
                 let text = format!("an unknown handle is refused in a result that is no error: {subject_said}");
                 observe("refusal-is-no-error", text);
                 let detail = format!("A's handle was refused to B as a forged one is: {subject_said}");
@@ -552,15 +552,10 @@ impl Exchange<'_> {
         row
     }
 
-    /// Whether the forged handle was "honoured" only in form: nothing like B's own use came of it, nor of A's handle.
+    /// Whether the forged handle was "honoured" in form only: a complete result, and nothing like what B's own handle brings.
     fn is_polite(&self) -> bool {
-        let [_, own, unissued, subject] = self.answers;
-        match (own.result(), unissued.result(), subject.result()) {
-            (Some(own), Some(unissued), Some(subject)) => {
-                !marker::alike(own, unissued) && marker::alike(unissued, subject)
-            }
-            _ => false,
-        }
+        let [_, own, unissued, _] = self.answers;
+        *self.controls.negative() == Negative::Honoured && !are_alike(own, unissued)
     }
 
     /// The words of a refusal that reads like a crash, where the forged handle was refused in other words.

@@ -38,7 +38,6 @@ enum How {
     Signature,
     Smallest(usize),
     Flip(usize),
-    Scramble,
 }
 
 /// What came of an attempt.
@@ -56,19 +55,6 @@ pub(super) enum Tried {
 /// How an issued state is built, in words.
 pub(super) fn envelope_of(state: &str) -> String {
     Envelope::read(state).map_or_else(|| "opaque".to_owned(), |envelope| envelope.shown())
-}
-
-/// A state of the same structure in which nothing is as issued: is anything in it consulted at all?
-pub(super) fn scrambled() -> Attempt {
-    Attempt {
-        how: How::Scramble,
-        who: Who::A,
-        told: "a state of the same structure with every value replaced".to_owned(),
-        mutation: None,
-        smallest: false,
-        cwe: 353,
-        envelope: String::new(),
-    }
 }
 
 /// Everything worth trying on a state like this one, in order.
@@ -202,7 +188,6 @@ impl How {
             Self::Impersonate { own, other } => {
                 fields::impersonations(state, own, other).into_iter().next().map(|mutation| mutation.state)
             }
-            Self::Scramble => fields::scrambled(state),
             Self::Signature => Envelope::read(state)?.with_altered_signature(),
             Self::Smallest(index) => fields::smallest(state).into_iter().nth(*index).map(|mutation| mutation.state),
             Self::Flip(offset) => {
