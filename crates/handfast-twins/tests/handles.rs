@@ -2,9 +2,8 @@
 
 mod support;
 
-use handfast_twins::all;
 use serde_json::{Value, json};
-use support::{Client, Scene, is_accepted, scene};
+use support::{Client, Scene, is_accepted, plain_twins, scene};
 
 /// What became of a use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +91,7 @@ async fn tried(client: &Client, argument: &str, handle: &Value) -> [Use; 4] {
 
 #[tokio::test]
 async fn stranger_gets_what_the_flaw_gives_and_no_more() {
-    for twin in all().iter().filter(|twin| twin.name != "legacy") {
+    for twin in plain_twins() {
         let Scene { a, b, argument, served: _served } = scene(twin.name).await;
         let handle = a.open(MARKER).await;
 
@@ -105,7 +104,7 @@ async fn stranger_gets_what_the_flaw_gives_and_no_more() {
 
 #[tokio::test]
 async fn owner_gets_what_is_kept() {
-    for twin in all().iter().filter(|twin| twin.name != "legacy") {
+    for twin in plain_twins() {
         let Scene { a, argument, served: _served, .. } = scene(twin.name).await;
         let expected = match twin.name {
             "noguard" => [Blank; 4],

@@ -6,9 +6,8 @@ use std::io::{Read, Write};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use flate2::{Compression, read::ZlibDecoder, write::ZlibEncoder};
-use handfast_twins::all;
 use serde_json::{Value, json};
-use support::{Client, Scene, is_accepted, scene};
+use support::{Client, Scene, is_accepted, plain_twins, scene};
 
 /// What became of a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,7 +160,7 @@ fn expected(name: &str) -> (Fate, Option<[Fate; 4]>) {
 
 #[tokio::test]
 async fn untouched_state_is_accepted_by_all_that_ask_once() {
-    for twin in all().iter().filter(|twin| twin.name != "legacy" && !twin.name.starts_with("two-rounds")) {
+    for twin in plain_twins().filter(|twin| !twin.name.starts_with("two-rounds")) {
         let Scene { a, argument, served: _served, .. } = scene(twin.name).await;
         let round = ask(&a, argument).await;
 
@@ -180,7 +179,7 @@ async fn untouched_state_is_accepted_by_all_that_ask_once() {
 
 #[tokio::test]
 async fn changed_state_meets_the_fate_that_the_flaw_gives_it() {
-    for twin in all().iter().filter(|twin| twin.name != "legacy") {
+    for twin in plain_twins() {
         let Scene { a, argument, served: _served, .. } = scene(twin.name).await;
         let (at_random, readable) = expected(twin.name);
 

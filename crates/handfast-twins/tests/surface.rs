@@ -10,7 +10,8 @@ use support::scene;
 
 /// Twins whose handles look otherwise, and the one of another era.
 fn has_own_list(name: &str) -> bool {
-    name == "legacy" || ["numeric-", "text-only-", "renamed-"].iter().any(|prefix| name.starts_with(prefix))
+    name == "legacy"
+        || ["numeric-", "text-only-", "renamed-", "nested-", "unlabelled"].iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[test]
@@ -48,7 +49,7 @@ async fn listings_are_byte_identical() {
 
 #[tokio::test]
 async fn listings_are_byte_identical_between_each_odd_pair() {
-    for name in ["numeric-handles", "text-only-handles", "renamed-handles"] {
+    for name in ["numeric-handles", "text-only-handles", "renamed-handles", "nested-handles", "unlabelled"] {
         let sound = scene(name).await.a.request("tools/list", json!({})).await.body;
         let flawed = scene(&format!("{name}-flawed")).await.a.request("tools/list", json!({})).await.body;
         let plain = scene("sound").await.a.request("tools/list", json!({})).await.body;

@@ -1,7 +1,7 @@
 //! A client of a few lines: raw HTTP/1.1 by hand, so that a test can send whatever it likes.
 #![allow(dead_code, reason = "each test file uses its part of this")]
 
-use handfast_twins::{Answers, Served, find, serve_http};
+use handfast_twins::{Answers, Served, Twin, all, find, serve_http};
 use handfast_wire::{headers, meta, sse};
 use serde_json::{Value, json};
 use tokio::{
@@ -150,6 +150,12 @@ pub(crate) struct Scene {
     pub(crate) b: Client,
     /// The argument under which this twin takes handles.
     pub(crate) argument: &'static str,
+}
+
+/// Every twin that is spoken to and answers as the sound one is; `manners.rs` has the others.
+pub(crate) fn plain_twins() -> impl Iterator<Item = &'static Twin> {
+    let odd = ["legacy", "polite", "nested-handles", "unlabelled"];
+    all().iter().filter(move |twin| !odd.contains(&twin.name.trim_end_matches("-flawed")))
 }
 
 pub(crate) async fn scene(name: &str) -> Scene {
