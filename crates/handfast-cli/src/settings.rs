@@ -116,7 +116,10 @@ impl Settings {
                 headers,
                 identity_header: profile.identities.header.clone(),
             },
-            stdio: StdioOptions::default(),
+            stdio: StdioOptions {
+                hidden: profile.identities.a_env.iter().chain(&profile.identities.b_env).cloned().collect(),
+                ..StdioOptions::default()
+            },
             ..Options::default()
         };
         if let Some(key) = &profile.identities.meta_key {

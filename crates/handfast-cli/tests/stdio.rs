@@ -183,10 +183,7 @@ fn a_start_may_take_longer_than_an_answer() {
     let slow = |options: &[&str]| report(&[options, &["--"], &on_stdio("slow-start")].concat());
 
     let (_, patient) = slow(&["--timeout", "250ms"]);
-    assert!(
-        !outcomes(&patient).contains(&"errored timed-out".to_owned()) || patient["calls"] != 0,
-        "it got past its start"
-    );
+    assert_ne!(patient["calls"], 0, "it waited for the start, which took longer than an answer may");
 
     let (code, hasty) = slow(&["--start-timeout", "100ms", "--timeout", "20s"]);
     assert_eq!((code, outcomes(&hasty)), (3, vec!["errored timed-out".to_owned(); 2]));

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     arguments::{self, Wish},
     canary::Canary,
+    discovery::names,
 };
 
 /// The form that answers take.
@@ -55,17 +56,25 @@ fn content(schema: &Value, canary: &Canary, fixed: &BTreeMap<String, Value>) -> 
     }
     let mut made = arguments::synthesise(schema, &wish).unwrap_or_default();
     for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
-        if property.get("type").and_then(Value::as_str) == Some("boolean") && !fixed.contains_key(name) {
-            made.insert(name.clone(), Value::Bool(true));
+        if fixed.contains_key(name) {
+            continue;
         }
-        if let Some(choices) = property.get("enum").and_then(Value::as_array) {
-            let agreeing = choices.iter().find(|choice| choice.as_str().is_some_and(agrees));
-            if let (Some(choice), false) = (agreeing, fixed.contains_key(name)) {
-                made.insert(name.clone(), choice.clone());
-            }
+        if property.get("type").and_then(Value::as_str) == Some("boolean") {
+            let refusing = names::words(name).iter().any(|word| REFUSING.contains(&word.as_str()));
+            made.insert(name.clone(), Value::Bool(!refusing));
+        }
+        if let Some(choice) = choices(property).into_iter().find(|choice| choice.as_str().is_some_and(agrees)) {
+            made.insert(name.clone(), choice);
         }
     }
     Value::Object(made)
+}
+
+/// What a form lets choose from: `enum`, or the constants of `oneOf` and `anyOf`.
+fn choices(property: &Value) -> Vec<Value> {
+    let listed = property.get("enum").and_then(Value::as_array).cloned().unwrap_or_default();
+    let titled = ["oneOf", "anyOf"].into_iter().filter_map(|key| property.get(key)?.as_array()).flatten();
+    listed.into_iter().chain(titled.filter_map(|branch| branch.get("const").cloned())).collect()
 }
 
 fn agrees(choice: &str) -> bool {
@@ -86,6 +95,8 @@ fn bare(key: &str, schema: &Value, content: Value) -> Value {
     }
 }
 
+const REFUSING: [&str; 8] = ["cancel", "decline", "abort", "reject", "refuse", "deny", "skip", "stop"];
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,7 +104,7 @@ mod tests {
     fn ask(request: Value, form: Form) -> Value {
         let mut requests = Object::new();
         requests.insert("confirm".into(), request);
-        let canary = Canary { long: "hf-canary-a-00-001".into(), short: "hfa00001".into() };
+        let canary = Canary { long: "hf-a0010000-canary".into(), short: "hfa0010000".into() };
         let answers = accept(&InputRequired { requests, state: None }, form, &canary, &BTreeMap::new());
         answers["confirm"].clone()
     }
@@ -107,6 +118,9 @@ mod tests {
             json!({"action": "accept", "content": {"confirm": true, "plan": "yes"}})
         );
         assert_eq!(ask(form, Form::Bare), json!(true));
+        let titled = json!({"method": "elicitation/create", "params": {"message": "sure?", "requestedSchema": {"type": "object", "properties":
+            {"plan": {"oneOf": [{"const": "no", "title": "No"}, {"const": "yes", "title": "Yes"}]}, "cancel": {"type": "boolean"}}, "required": ["plan", "cancel"]}}});
+        assert_eq!(ask(titled, Form::Specified)["content"], json!({"plan": "yes", "cancel": false}));
         let url = json!({"method": "elicitation/create", "params": {"mode": "url", "url": "https://example.com", "message": ""}});
         assert_eq!(ask(url, Form::Specified), json!({"action": "accept"}));
         let sampling = ask(json!({"method": "sampling/createMessage", "params": {}}), Form::Specified);

@@ -7,6 +7,7 @@ use std::{cell::Cell, collections::BTreeMap};
 use handfast_wire::message::Object;
 use jsonschema::{PatternOptions, Validator};
 use rand::distr::Distribution;
+use regex_syntax::hir::{Hir, HirKind};
 use serde_json::{Map, Number, Value, json};
 
 use crate::{canary::Canary, discovery::names, random};
@@ -104,6 +105,14 @@ impl Maker<'_> {
                 object.insert(name.to_owned(), fixed.unwrap_or_else(|| self.text(&Value::Null, name)));
             }
         }
+        for (name, wanted) in schema.get("dependentRequired").and_then(Value::as_object).into_iter().flatten() {
+            for wanted in wanted.as_array().into_iter().flatten().filter_map(Value::as_str) {
+                if object.contains_key(name) && !object.contains_key(wanted) {
+                    let property = properties.and_then(|properties| properties.get(wanted)).unwrap_or(&Value::Null);
+                    object.insert(wanted.to_owned(), self.value(property, wanted, depth + 1));
+                }
+            }
+        }
         let least = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0).min(MOST_ITEMS) as usize;
         for number in 0.. {
             if object.len() >= least {
@@ -161,9 +170,13 @@ impl Maker<'_> {
         let count = least.max(prefix.len() as u64).min(most) as usize;
         let mut items: Vec<Value> =
             (0..count).map(|at| self.value(prefix.get(at).unwrap_or(item), name, depth + 1)).collect();
+        if let (Some(contained), Some(first)) = (schema.get("contains"), items.first_mut()) {
+            *first = self.value(contained, name, depth + 1);
+        }
         if schema.get("uniqueItems").and_then(Value::as_bool) == Some(true) {
+            let choices = self.flat(item, depth).get("enum").and_then(Value::as_array).cloned().unwrap_or_default();
             for (at, item) in items.iter_mut().enumerate().skip(1) {
-                *item = distinct(item, at);
+                *item = choices.get(at).cloned().unwrap_or_else(|| distinct(item, at));
             }
         }
         Value::Array(items)
@@ -208,9 +221,9 @@ impl Maker<'_> {
             return "handfast".to_owned();
         }
         let parsed = regex_syntax::ParserBuilder::new().unicode(false).utf8(true).build().parse(pattern);
-        let small =
-            |hir: &regex_syntax::hir::Hir| hir.properties().minimum_len().is_none_or(|least| least as u64 <= LONGEST);
-        let drawn = parsed.ok().filter(small).and_then(|hir| rand_regex::Regex::with_hir(hir, 8).ok());
+        let small = |hir: &Hir| hir.properties().minimum_len().is_none_or(|least| least as u64 <= LONGEST);
+        let bare = parsed.ok().filter(small).map(without_anchors);
+        let drawn = bare.and_then(|hir| rand_regex::Regex::with_hir(hir, 8).ok());
         let sampled = drawn.and_then(|regex| {
             let mut source = random::source();
             (0..DRAWS)
@@ -266,6 +279,26 @@ impl Maker<'_> {
             "" => Some(self.root),
             at => self.root.pointer(at),
         }
+    }
+}
+
+/// A pattern without `^`, `$` and `\b`: what is drawn is matched against the whole pattern afterwards.
+fn without_anchors(hir: Hir) -> Hir {
+    match hir.into_kind() {
+        HirKind::Look(_) => Hir::empty(),
+        HirKind::Concat(parts) => Hir::concat(parts.into_iter().map(without_anchors).collect()),
+        HirKind::Alternation(parts) => Hir::alternation(parts.into_iter().map(without_anchors).collect()),
+        HirKind::Capture(mut capture) => {
+            capture.sub = Box::new(without_anchors(*capture.sub));
+            Hir::capture(capture)
+        }
+        HirKind::Repetition(mut repetition) => {
+            repetition.sub = Box::new(without_anchors(*repetition.sub));
+            Hir::repetition(repetition)
+        }
+        HirKind::Literal(literal) => Hir::literal(literal.0),
+        HirKind::Class(class) => Hir::class(class),
+        HirKind::Empty => Hir::empty(),
     }
 }
 

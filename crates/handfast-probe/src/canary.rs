@@ -3,25 +3,22 @@
 
 use crate::{identity::Who, random};
 
-/// A planted word, in a long form and a short one for arguments of limited length.
+/// A planted word. Servers cut labels, change their case and make slugs of them: the telling part comes first, and only
+/// its letters and digits count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Canary {
-    /// `hf-canary-a-<nonce>-<number>`.
+    /// `hf-a007b4e1-canary`: the short form with a dash in it, and a word for whoever finds it in a database.
     pub long: String,
-    /// `hfa<nonce><number>`, letters and digits only.
+    /// `hfa007b4e1`: ten letters and digits.
     pub short: String,
 }
 
 impl Canary {
-    /// Whether a text carries it in either form, in any case and with any separators: servers make slugs of labels.
+    /// Whether a text carries it, in any case and with any separators.
     pub fn is_in(&self, text: &str) -> bool {
-        let text = bare(text);
-        text.contains(&bare(&self.long)) || text.contains(&self.short)
+        let bare: String = text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+        bare.contains(&self.short)
     }
-}
-
-fn bare(text: &str) -> String {
-    text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Makes the canaries of one run.
@@ -34,21 +31,21 @@ pub struct Canaries {
 impl Canaries {
     /// A source with a nonce of its own.
     pub fn new() -> Self {
-        Self { nonce: random::hex(4), made: 0 }
+        Self { nonce: random::hex(2), made: 0 }
     }
 
     /// Whether a text holds any canary of this run.
     pub fn planted(&self, text: &str) -> bool {
-        text.contains(&self.nonce)
+        text.to_ascii_lowercase().contains(&self.nonce)
     }
 
     /// A fresh canary for what this caller plants.
     pub fn fresh(&mut self, who: Who) -> Canary {
         self.made += 1;
-        let (letter, nonce, number) = (who.letter(), &self.nonce, self.made);
+        let (letter, nonce, number) = (who.letter(), &self.nonce, self.made % 1000);
         Canary {
-            long: format!("{PREFIX}-{WORD}-{letter}-{nonce}-{number:03}"),
-            short: format!("{PREFIX}{letter}{nonce}{number:03}"),
+            long: format!("{PREFIX}-{letter}{number:03}{nonce}-{WORD}"),
+            short: format!("{PREFIX}{letter}{number:03}{nonce}"),
         }
     }
 }
@@ -59,7 +56,7 @@ impl Default for Canaries {
     }
 }
 
-/// First part of every canary.
+/// How every canary begins.
 pub const PREFIX: &str = "hf";
-/// Second part of every long canary.
+/// How every long canary ends.
 pub const WORD: &str = "canary";

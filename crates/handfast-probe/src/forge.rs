@@ -61,6 +61,11 @@ pub fn state(like: &str) -> String {
     if like.trim_start().starts_with(['{', '[']) {
         return scrambled(like);
     }
+    // `approval_17` names something: a forged name keeps its form.
+    let named = constant_prefix(like, like);
+    if named > 0 && like.len() <= LONGEST_NAME && !like.contains('.') {
+        return handle_text(like, like);
+    }
     let hex = like.split('.').all(is_hex);
     let tag = like.find('.').filter(|&at| at <= LONGEST_TAG).map_or(0, |at| at + 1);
     let draw = |character: char| match character {
@@ -109,6 +114,16 @@ pub fn flip_offsets(state: &str) -> Vec<usize> {
         }
     }
     offsets
+}
+
+/// Offsets in the other segments. A flip there that changes nothing says nothing: it may be a hint that nobody has to protect.
+pub fn minor_flip_offsets(state: &str) -> Vec<usize> {
+    let longest = segments(state).max_by_key(|range| range.len()).unwrap_or(0..0);
+    let others = segments(state).filter(|range| *range != longest && range.len() >= 3);
+    others
+        .filter_map(|range| (range.start + range.len() / 2..range.end).find(|&at| flipped(state, at).is_some()))
+        .take(6)
+        .collect()
 }
 
 fn segments(state: &str) -> impl Iterator<Item = std::ops::Range<usize>> + '_ {
@@ -162,6 +177,7 @@ const BASE62: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOP
 const SEPARATORS: [char; 4] = ['.', ':', '|', '~'];
 const SMALLEST_SPACE: usize = 6;
 const LONGEST_TAG: usize = 4;
+const LONGEST_NAME: usize = 64;
 
 #[cfg(test)]
 mod tests {
@@ -191,6 +207,15 @@ mod tests {
     }
 
     #[test]
+    fn a_forged_reference_keeps_its_form() {
+        let made = state("approval_17");
+        assert!(
+            made.starts_with("approval_") && made["approval_".len()..].bytes().all(|byte| byte.is_ascii_digit()),
+            "{made}"
+        );
+    }
+
+    #[test]
     fn a_flip_stays_in_its_class_and_off_unused_bits() {
         assert_eq!(flipped("ab.c4", 3).as_deref(), Some("ab.d4"));
         assert_eq!(flipped("a4b", 1).as_deref(), Some("a5b"));
@@ -210,7 +235,7 @@ mod tests {
         }
 
         #[test]
-        fn a_random_state_keeps_length_and_separators(like in "[A-Za-z0-9_.=-]{1,200}") {
+        fn a_random_state_keeps_length_and_separators(like in "[A-Za-z0-9.=]{1,200}") {
             let random = state(&like);
             prop_assert_eq!(random.len(), like.len());
             for (one, two) in like.chars().zip(random.chars()) {

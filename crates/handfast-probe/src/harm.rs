@@ -21,6 +21,10 @@ pub fn destructive(name: &str, description: &str, annotations: &Value) -> Option
         return Some(format!("the word `{word}` in its name"));
     }
     sentences.into_iter().find_map(|words| {
+        // "It is removed automatically after a day" tells of a lifetime, not of what the tool does.
+        if words.iter().any(|word| ["automatically", "expires", "expire"].contains(word)) {
+            return None;
+        }
         words.iter().enumerate().find_map(|(at, word)| {
             let negated = at > 0 && NEGATIONS.contains(&words[at - 1]);
             let money = *word == "send" && words.get(at + 1) == Some(&"money");
@@ -114,5 +118,6 @@ mod tests {
     fn what_a_description_denies_is_not_a_threat() {
         assert!(destructive("archive", "Archives it; does not delete anything.", &Value::Null).is_none());
         assert!(destructive("archive", "Archives it and deletes the copy.", &Value::Null).is_some());
+        assert!(destructive("open", "Opens a room. It is removed automatically after a day.", &Value::Null).is_none());
     }
 }

@@ -18,6 +18,7 @@ pub mod forge;
 pub mod format;
 pub mod harm;
 pub mod identity;
+pub mod likeness;
 pub mod marker;
 pub mod profile;
 mod random;

@@ -1,9 +1,6 @@
 //! Where an answer shows whose object it came from: planted canaries, and the names that a server gives its callers.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::LazyLock,
-};
+use std::{collections::BTreeMap, sync::LazyLock};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use handfast_wire::pointer;
@@ -13,14 +10,18 @@ use serde_json::Value;
 use crate::{canary::Canary, discovery::names};
 
 /// Everything of a result that a model or a person would see, with its place: text blocks, structured content, embedded
-/// resources, messages. `_meta` is left out: a server may mirror there what the caller sent.
+/// resources, messages. `_meta` is left out: a server may mirror there who is calling.
 pub fn visible(result: &Value) -> Vec<(String, String)> {
+    let mut found = everything(result);
+    found.retain(|(at, _)| !at.split('/').any(|segment| segment == "_meta"));
+    found
+}
+
+fn everything(result: &Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for (at, value) in pointer::scalars(result, MAX_SCALARS) {
-        if at.split('/').any(|segment| segment == "_meta") || OWN_MEMBERS.contains(&at.as_str()) {
-            continue;
-        }
         match value {
+            _ if OWN_MEMBERS.contains(&at.as_str()) => {}
             Value::String(text) => {
                 if at.ends_with("/blob")
                     && text.len() <= MAX_BLOB
@@ -48,23 +49,23 @@ pub fn visible_text(result: &Value) -> String {
     }
 }
 
-/// Where a canary stands in an answer. What the caller sent in that very request is taken out first: an echo of it proves nothing.
+/// Where a canary stands in an answer, `_meta` included. An echo of what the caller sent in that very request proves nothing:
+/// sent texts that carry the canary themselves are taken out first.
 pub fn find_canary(result: &Value, canary: &Canary, sent: &[String]) -> Option<String> {
-    find(result, sent, |text| canary.is_in(text))
+    find(everything(result), sent, |text| canary.is_in(text))
 }
 
 /// Where a caller's name stands in an answer, as a whole word, echoes taken out first.
 pub fn find_name(result: &Value, name: &str, sent: &[String]) -> Option<String> {
-    find(result, sent, |text| holds_word(text, name))
+    find(visible(result), sent, |text| holds_word(text, name))
 }
 
-fn find(result: &Value, sent: &[String], matches: impl Fn(&str) -> bool) -> Option<String> {
-    visible(result).into_iter().find_map(|(at, text)| {
-        let mut text = text;
+fn find(texts: Vec<(String, String)>, sent: &[String], matches: impl Fn(&str) -> bool) -> Option<String> {
+    let echoes: Vec<&String> = sent.iter().filter(|echo| matches(echo)).collect();
+    texts.into_iter().find_map(|(at, text)| {
         // A label may also be the name of a member.
-        text.push('\n');
-        text.push_str(&at);
-        for echo in sent.iter().filter(|echo| echo.len() >= SHORTEST_ECHO) {
+        let mut text = format!("{text}\n{at}");
+        for echo in &echoes {
             text = text.replace(echo.as_str(), " ");
         }
         matches(&text).then_some(at)
@@ -75,24 +76,6 @@ fn holds_word(text: &str, word: &str) -> bool {
     let boundary = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
     text.match_indices(word)
         .any(|(at, _)| boundary(text[..at].chars().next_back()) && boundary(text[at + word.len()..].chars().next()))
-}
-
-/// Whether two results say the same kind of thing: most of their words are the same, values apart. A polite "that has
-/// expired, please start again" is complete and no error, and yet unlike an honest answer.
-pub fn alike(one: &Value, other: &Value) -> bool {
-    let words = |result: &Value| -> BTreeSet<String> {
-        let mut words = BTreeSet::new();
-        for (at, text) in visible(result) {
-            words.extend(names::words(&pointer::last(&at)));
-            words.extend(names::words(&text));
-        }
-        words.retain(|word| word.len() > 1 && !word.bytes().any(|byte| byte.is_ascii_digit()));
-        words
-    };
-    let (one, other) = (words(one), words(other));
-    let shared = one.intersection(&other).count();
-    let all = one.union(&other).count();
-    shared * 2 >= all
 }
 
 /// How an answer names its caller or the owner of its object, by place: `owner` fields, and "as principal X" in prose.
@@ -124,14 +107,27 @@ pub fn names_given(result: &Value) -> BTreeMap<String, String> {
             }
         }
     }
-    given.retain(|_, name| !name.is_empty() && name.len() <= 256);
+    given.retain(|_, name| is_name(name));
     given
 }
 
+/// `owner`, `owner_id`, `created_by`: the last word that is no suffix tells what a key is about. `user_message` is about a
+/// message, `login_url` about a URL.
 fn is_owner_key(key: &str) -> bool {
     let words = names::words(key);
-    words.iter().any(|word| OWNER_WORDS.contains(&word.as_str()))
-        && !words.iter().any(|word| matches!(word.as_str(), "agent" | "at" | "count" | "type" | "role"))
+    let about = words.iter().rev().find(|word| !OWNER_SUFFIXES.contains(&word.as_str()));
+    let by = words.last().is_some_and(|word| word == "by")
+        && words.iter().any(|word| ["created", "owned", "opened", "issued"].contains(&word.as_str()));
+    by || about.is_some_and(|word| OWNER_WORDS.contains(&word.as_str()))
+}
+
+/// A name is a word or two, and no pronoun.
+fn is_name(text: &str) -> bool {
+    let words = text.split_whitespace().count();
+    (1..=3).contains(&words)
+        && text.len() <= 256
+        && !text.ends_with(['!', '?'])
+        && !PRONOUNS.contains(&text.to_ascii_lowercase().as_str())
 }
 
 /// Whether a server tells two callers apart, by the names that it gave them at the same places.
@@ -178,6 +174,8 @@ pub fn compare(for_a: &Value, for_b: &Value, sent: &[String]) -> Naming {
 }
 
 const OWN_MEMBERS: [&str; 4] = ["/resultType", "/requestState", "/cacheScope", "/ttlMs"];
+const OWNER_SUFFIXES: [&str; 7] = ["id", "name", "email", "handle", "uid", "uuid", "ref"];
+const PRONOUNS: [&str; 7] = ["you", "me", "i", "self", "yours", "mine", "yourself"];
 const OWNER_WORDS: [&str; 16] = [
     "owner",
     "owned",
@@ -196,10 +194,10 @@ const OWNER_WORDS: [&str; 16] = [
     "login",
     "whoami",
 ];
-const SHARED_WORDS: [&str; 3] = ["tenant", "account", "author"];
+/// Places where two users may well be named alike: by their tenant, or by the program that acts for both.
+const SHARED_WORDS: [&str; 7] = ["tenant", "account", "author", "creator", "actor", "created", "caller"];
 const MAX_SCALARS: usize = 4000;
 const MAX_BLOB: usize = 64 * 1024;
-const SHORTEST_ECHO: usize = 3;
 const SHORTEST_PART: usize = 6;
 
 #[allow(clippy::expect_used)] // constant pattern, compiled by the tests below
@@ -218,30 +216,33 @@ mod tests {
     use super::*;
 
     fn canary() -> Canary {
-        Canary { long: "hf-canary-a-0011-001".to_owned(), short: "hfa0011001".to_owned() }
+        Canary { long: "hf-a0010011-canary".to_owned(), short: "hfa0010011".to_owned() }
     }
 
     #[test]
     fn a_canary_is_found_wherever_a_reader_would_see_it() {
         for result in [
-            json!({"content": [{"type": "text", "text": "label hf-canary-a-0011-001."}]}),
-            json!({"structuredContent": {"deep": [{"label": "hfa0011001"}]}}),
-            json!({"structuredContent": {"by_label": {"hf-canary-a-0011-001": 1}}}),
-            json!({"content": [{"type": "text", "text": "HF_CANARY_A_0011_001"}]}),
-            json!({"contents": [{"uri": "x://y", "blob": STANDARD.encode("..hf-canary-a-0011-001..")}]}),
-            json!({"messages": [{"role": "user", "content": {"type": "text", "text": "hf-canary-a-0011-001"}}]}),
+            json!({"content": [{"type": "text", "text": "label hf-a0010011-canary."}]}),
+            json!({"structuredContent": {"deep": [{"label": "hfa0010011"}]}}),
+            json!({"structuredContent": {"by_label": {"hf-a0010011-canary": 1}}}),
+            json!({"content": [{"type": "text", "text": "HF_A0010011_CAN"}]}),
+            json!({"contents": [{"uri": "x://y", "blob": STANDARD.encode("..hf-a0010011-canary..")}]}),
+            json!({"messages": [{"role": "user", "content": {"type": "text", "text": "hf-a0010011-canary"}}]}),
         ] {
             assert!(find_canary(&result, &canary(), &[]).is_some(), "{result}");
         }
-        let mirrored = json!({"_meta": {"echo": "hf-canary-a-0011-001"}, "content": []});
-        assert_eq!(find_canary(&mirrored, &canary(), &[]), None);
+        let in_meta = json!({"_meta": {"label": "hf-a0010011-canary", "owner": "alice"}, "content": []});
+        assert!(find_canary(&in_meta, &canary(), &[]).is_some());
+        assert_eq!(find_name(&in_meta, "alice", &[]), None, "a server may mirror who is calling");
     }
 
     #[test]
     fn an_echo_of_the_request_is_no_marker() {
-        let result = json!({"content": [{"type": "text", "text": "no such basket: basket-hf-canary-a-0011-001"}]});
+        let result = json!({"content": [{"type": "text", "text": "no such basket: basket-hf-a0010011-canary"}]});
         assert!(find_canary(&result, &canary(), &[]).is_some());
-        assert_eq!(find_canary(&result, &canary(), &["basket-hf-canary-a-0011-001".to_owned()]), None);
+        assert_eq!(find_canary(&result, &canary(), &["basket-hf-a0010011-canary".to_owned()]), None);
+        let part_of_it = ["canary".to_owned(), "hf".to_owned()];
+        assert!(find_canary(&result, &canary(), &part_of_it).is_some(), "a word that was sent is not the canary");
     }
 
     #[test]
@@ -261,11 +262,18 @@ mod tests {
     }
 
     #[test]
-    fn a_polite_refusal_is_unlike_an_honest_answer() {
-        let says = |text: &str| json!({"content": [{"type": "text", "text": text}]});
-        let honest = says("archived 3 items as principal alice");
-        assert!(alike(&honest, &says("archived 3007 items as principal mallory")));
-        assert!(alike(&says("ok"), &says("ok")) && alike(&says(""), &says("")));
-        assert!(!alike(&honest, &says("that confirmation has expired, please start again")));
+    fn what_is_no_name_names_nobody() {
+        for (key, value) in [
+            ("user_message", "All set"),
+            ("login_url", "x"),
+            ("owner", "you"),
+            ("user", "Everything went very well today"),
+            ("user_agent", "curl"),
+        ] {
+            assert!(names_given(&json!({"structuredContent": {key: value}})).is_empty(), "{key}: {value}");
+        }
+        for key in ["owner", "owner_id", "ownerEmail", "created_by", "principal", "user.name"] {
+            assert_eq!(names_given(&json!({"structuredContent": {key: "alice"}})).len(), 1, "{key}");
+        }
     }
 }

@@ -289,6 +289,11 @@ impl ControlPlan {
         Ok(())
     }
 
+    /// The negative control where it was not taken, and the server asked again.
+    pub fn was_asked_again(&mut self) {
+        self.negative = Some(Negative::AskedAgain);
+    }
+
     /// The negative control where it was refused in the words of a complete result.
     pub fn refused_in_words(&mut self, text: &str) {
         self.negative = Some(Negative::Refused(text.to_owned()));
@@ -342,9 +347,13 @@ impl Judgement {
 
     /// The verdict over several entry points: one confirmed is enough; refuted needs that nothing was left unclear.
     pub fn over(rows: Vec<Row>, observations: Vec<Observation>) -> Self {
-        let deciding = [Verdict::Confirmed, Verdict::Errored, Verdict::Refuted, Verdict::Skipped]
-            .into_iter()
-            .find_map(|verdict| rows.iter().filter(|row| row.verdict == verdict).max_by_key(|row| row.severity));
+        let deciding = [Verdict::Confirmed, Verdict::Errored, Verdict::Refuted, Verdict::Skipped].into_iter().find_map(
+            |verdict| {
+                // Of several good news the most doubtful one speaks for all.
+                let of_verdict = rows.iter().filter(|row| row.verdict == verdict);
+                of_verdict.max_by_key(|row| (row.severity, DOUBTFUL.contains(&row.reason)))
+            },
+        );
         let Some(row) = deciding else {
             return Self::halted(Halt::errored(Reason::ProbeBug, "no entry point was judged"));
         };
@@ -360,6 +369,9 @@ impl Judgement {
         }
     }
 }
+
+/// Reasons for a refutation that a reader should see before any other.
+const DOUBTFUL: [Reason; 2] = [Reason::CrossUseUnattributable, Reason::BadStateIgnored];
 
 #[cfg(test)]
 mod tests {

@@ -444,8 +444,8 @@ pub fn candidates<'s>(surface: &'s Surface, may_call: impl Fn(&Tool) -> bool + '
 }
 
 const PASSES: usize = 3;
-const MOST_MINTERS: usize = 24;
-const MOST_KINDS: usize = 4;
+const MOST_MINTERS: usize = 60;
+const MOST_KINDS: usize = 16;
 const MINT_VERBS: [&str; 22] = [
     "create",
     "open",

@@ -142,6 +142,28 @@ impl Envelope {
         (offset.saturating_sub(2)..offset + 2).find_map(|offset| crate::forge::flipped(&state, offset))
     }
 
+    /// The state with a value replaced and its signature done away with, in the ways that a careless verifier lets pass: emptied,
+    /// removed with its separator, cut to its first character, and for a JWT `alg: none`.
+    pub fn without_signature(&self, pointer: &str, new: &Value) -> Vec<(&'static str, String)> {
+        let Some(separator) = self.suffix.chars().next().filter(|_| self.suffix.len() >= SHORTEST_MAC) else {
+            return Vec::new();
+        };
+        let Some(altered) = self.with(pointer, new) else { return Vec::new() };
+        let body = &altered[self.prefix.len()..altered.len() - self.suffix.len()];
+        let prefix = &self.prefix;
+        let first: String = self.suffix.chars().take(2).collect();
+        let mut found = vec![
+            ("its signature emptied", format!("{prefix}{body}{separator}")),
+            ("its signature removed", format!("{prefix}{body}")),
+            ("its signature cut to one character", format!("{prefix}{body}{first}")),
+        ];
+        let header = prefix.strip_suffix('.').and_then(Self::read).filter(|header| header.value().get("alg").is_some());
+        if let Some(header) = header.and_then(|header| header.with("/alg", &Value::from("none"))) {
+            found.push(("alg none and no signature", format!("{header}.{body}.")));
+        }
+        found
+    }
+
     /// Whether a signature is there that a server could have verified: beside the document, or in a member named like one.
     pub fn is_signed(&self) -> bool {
         self.signature_segment().is_some() || self.is_framed() || self.has_member(SIGNATURE_WORDS, false)
@@ -307,6 +329,30 @@ fn decode_bytes(bytes: &[u8], depth: usize) -> Option<(Vec<Coding>, Document)> {
         unpack(DeflateDecoder::new(bytes)).and_then(|inner| decode_bytes(&inner, depth + 1))?;
     codings.insert(0, Coding::Deflate);
     Some((codings, document))
+}
+
+/// A state that is no document, with a name inside it replaced by another of the same length: in its text, or in the bytes
+/// that a segment of it encodes.
+pub fn renamed(state: &str, name: &str, other: &str) -> Option<String> {
+    if name.len() != other.len() || name.len() < SHORTEST_TEXT {
+        return None;
+    }
+    if state.contains(name) {
+        return Some(state.replace(name, other));
+    }
+    let mut start = 0;
+    for segment in state.split(['.', ':', '|', '~']) {
+        if let Some((coding, bytes)) = hex(segment).or_else(|| base64(segment)) {
+            let at = bytes.windows(name.len()).position(|window| window == name.as_bytes());
+            if let Some(at) = at {
+                let changed = [&bytes[..at], other.as_bytes(), &bytes[at + name.len()..]].concat();
+                let encoded = String::from_utf8(coding.encode(changed)?).ok()?;
+                return Some(format!("{}{encoded}{}", &state[..start], &state[start + segment.len()..]));
+            }
+        }
+        start += segment.len() + 1;
+    }
+    None
 }
 
 /// JSON with a few bytes before it, or a MAC behind it.
@@ -483,6 +529,33 @@ mod tests {
         assert!(altered.starts_with(body) && altered != state && altered.len() == state.len());
         assert!(!Envelope::read(&url64(r#"{"a":1}"#)).expect("read").may_be_authenticated());
         assert!(Envelope::read(r#"{"a":1,"mac":"x"}"#).expect("read").may_be_authenticated());
+    }
+
+    #[test]
+    fn a_signature_is_done_away_with_in_every_careless_way() {
+        let jwt = format!("{}.{}.{}", url64(r#"{"alg":"HS256"}"#), url64(r#"{"user":"a"}"#), url64([7; 32]));
+        let found = Envelope::read(&jwt).expect("read").without_signature("/user", &json!("b"));
+        let body = url64(r#"{"user":"b"}"#);
+        let header = url64(r#"{"alg":"HS256"}"#);
+        let expected = [
+            format!("{header}.{body}."),
+            format!("{header}.{body}"),
+            format!("{header}.{body}.B"),
+            format!("{}.{body}.", url64(r#"{"alg":"none"}"#)),
+        ];
+        assert_eq!(found.into_iter().map(|(_, state)| state).collect::<Vec<_>>(), expected);
+        assert!(
+            Envelope::read(&url64(r#"{"user":"a"}"#)).expect("read").without_signature("/user", &json!("b")).is_empty()
+        );
+    }
+
+    #[test]
+    fn a_name_is_replaced_inside_what_cannot_be_read() {
+        assert_eq!(renamed("archive|alice|3", "alice", "mallo").as_deref(), Some("archive|mallo|3"));
+        let bytes = [&[0x0a, 5], &b"alice"[..], &[0x10, 3]].concat();
+        let changed = renamed(&url64(bytes), "alice", "mallo").expect("renamed");
+        assert_eq!(changed, url64([&[0x0a, 5], &b"mallo"[..], &[0x10, 3]].concat()));
+        assert_eq!(renamed("archive|bob|3", "alice", "mallo"), None);
     }
 
     #[test]

@@ -56,6 +56,11 @@ pub fn impersonations(state: &str, own: &str, other: &str) -> Vec<Mutation> {
     .collect()
 }
 
+/// Whether any field of the state could change what a server is willing to do, as far as names tell.
+pub fn decides_something(state: &str) -> bool {
+    fields(state, 0).iter().any(|field| KINDS.iter().any(|kind| kind.names(&field.name)))
+}
+
 /// The values of the `who` fields, by path.
 pub fn names_inside(state: &str) -> Vec<(Vec<String>, String)> {
     let fields = fields(state, 0).into_iter().filter(|field| KINDS[0].names(&field.name));
@@ -69,14 +74,22 @@ pub fn smallest(state: &str) -> Vec<Mutation> {
         if KINDS.iter().any(|kind| kind.names(&field.name)) {
             continue;
         }
-        let text = field.value.as_str().filter(|text| text.contains(' ') || is_word(text));
-        let Some(after) = text.and_then(one_letter_off) else { continue };
-        if let Some(changed) = replaced(state, &field.path, &json!(after)) {
-            let why = "one character of a free text";
-            found.push(Mutation { field: field.path, before: field.value, after: json!(after), why, state: changed });
+        let (after, why) = match &field.value {
+            Value::String(text) if text.contains(' ') || is_word(text) => {
+                (one_letter_off(text).map(Value::from), "one character of a free text")
+            }
+            Value::Number(number) => {
+                (number.as_i64().and_then(|number| number.checked_add(1)).map(Value::from), "one more")
+            }
+            Value::Bool(truth) => (Some(json!(!truth)), "the opposite"),
+            _ => (None, ""),
+        };
+        let Some(after) = after else { continue };
+        if let Some(changed) = replaced(state, &field.path, &after) {
+            found.push(Mutation { field: field.path, before: field.value, after, why, state: changed });
         }
     }
-    found.truncate(3);
+    found.truncate(MOST_SMALLEST);
     if let Some(envelope) = Envelope::read(state)
         && let Some(changed) = envelope.with_member(UNKNOWN_MEMBER, &json!(1))
     {
@@ -272,8 +285,12 @@ fn to_opposite(value: &Value, canary: &Canary) -> Vec<Value> {
 /// x1000 + 7: a change that no rounding and no default would make.
 fn to_more(value: &Value, canary: &Canary) -> Vec<Value> {
     match value {
-        Value::Number(number) => match number.as_i64().and_then(|number| number.checked_mul(1000)?.checked_add(7)) {
-            Some(more) => vec![json!(more)],
+        // And one more, where a business rule caps the amount.
+        Value::Number(number) => match number
+            .as_i64()
+            .and_then(|number| Some([number.checked_mul(1000)?.checked_add(7)?, number.checked_add(1)?]))
+        {
+            Some([much, one]) => vec![json!(much), json!(one)],
             None => number
                 .as_f64()
                 .and_then(|number| Number::from_f64(number * 1000.0 + 7.0))
@@ -323,7 +340,8 @@ fn one_letter_off(text: &str) -> Option<String> {
 }
 
 const UNKNOWN_MEMBER: &str = "hf_unknown";
-const MOST: usize = 16;
+const MOST: usize = 24;
+const MOST_SMALLEST: usize = 8;
 const MOST_SCALARS: usize = 500;
 const DEEPEST: usize = 2;
 const SHORTEST_INNER: usize = 8;
@@ -334,7 +352,7 @@ mod tests {
     use super::*;
 
     fn canary() -> Canary {
-        Canary { long: "hf-canary-a-00-001".into(), short: "hfa00001".into() }
+        Canary { long: "hf-a0010000-canary".into(), short: "hfa0010000".into() }
     }
 
     fn changes(state: &Value) -> Vec<(String, Value, Value)> {
@@ -346,14 +364,14 @@ mod tests {
     fn who_comes_first_and_where_comes_last() {
         let state = json!({"target": "t", "exp": 1_800_000_000, "amount": 10, "approved": false, "role": "user", "principal": "alice"});
         let order: Vec<String> = changes(&state).into_iter().map(|(field, ..)| field).collect();
-        assert_eq!(order, ["/principal", "/role", "/role", "/approved", "/amount", "/exp", "/target"]);
+        assert_eq!(order, ["/principal", "/role", "/role", "/approved", "/amount", "/amount", "/exp", "/target"]);
     }
 
     #[test]
     fn each_family_changes_in_its_own_way() {
         let state = json!({"approved": false, "amount": 10, "exp": 1_800_000_000, "expiresAt": "2026-11-29T10:00:00Z", "ttl_ms": 1_800_000_000_000_i64});
         let after: Vec<Value> = changes(&state).into_iter().map(|(.., after)| after).collect();
-        let expected = json!([true, 10_007, 1_810_000_000, "2027-11-29T10:00:00Z", 1_810_000_000_000_i64]);
+        let expected = json!([true, 10_007, 11, 1_810_000_000, "2027-11-29T10:00:00Z", 1_810_000_000_000_i64]);
         assert_eq!(Value::Array(after), expected);
     }
 

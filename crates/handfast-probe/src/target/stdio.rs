@@ -26,6 +26,8 @@ use super::{Body, Fault, Reply, http::answered};
 pub struct StdioOptions {
     /// Environment variables for the child, beside the inherited ones.
     pub environment: Vec<(String, String)>,
+    /// Variables that the child does not inherit: those that a profile takes credentials from.
+    pub hidden: Vec<String>,
 }
 
 /// A running child.
@@ -53,7 +55,7 @@ impl Stdio {
         let mut command = CommandWrap::with_new(program, |command| {
             command.args(arguments).stdin(Piped::piped()).stdout(Piped::piped()).stderr(Piped::piped());
             // The credentials of both users are ours; the server learns only what a call carries.
-            for secret in NOT_INHERITED {
+            for secret in NOT_INHERITED.into_iter().chain(options.hidden.iter().map(String::as_str)) {
                 command.env_remove(secret);
             }
             command.envs(options.environment.iter().map(|(name, value)| (name, value)));

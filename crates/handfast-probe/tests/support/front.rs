@@ -41,6 +41,16 @@ impl Recorded {
     pub(crate) fn tool(&self) -> &str {
         self.body["params"]["name"].as_str().unwrap_or_default()
     }
+
+    /// The bearer token.
+    pub(crate) fn token(&self) -> Option<&str> {
+        self.header("authorization")?.strip_prefix("Bearer ")
+    }
+
+    /// Whether it only looks at what there is.
+    pub(crate) fn is_listing(&self) -> bool {
+        self.method() == "server/discover" || self.method().ends_with("/list")
+    }
 }
 
 /// What to do with a request.
@@ -48,6 +58,10 @@ impl Recorded {
 pub(crate) enum Act {
     /// Let the twin answer.
     Forward,
+    /// Let the twin answer somebody with this token.
+    As(&'static str),
+    /// Let the twin answer, and change the body of its answer.
+    Changed(fn(&str) -> String),
     /// A JSON-RPC result.
     Result(Value),
     /// A JSON-RPC error.
@@ -134,7 +148,27 @@ async fn serve(
     };
     let id = request.body.get("id").cloned().unwrap_or_default();
     match act(number, &request) {
-        Act::Forward => forward(&mut socket, &request, upstream.expect("somebody to forward to")).await,
+        Act::Forward => {
+            let reply = forward(&request, upstream.expect("somebody to forward to")).await?;
+            socket.write_all(&reply).await
+        }
+        Act::As(token) => {
+            let mut other = request.clone();
+            other.headers.retain(|(name, _)| name != "authorization");
+            other.headers.push(("authorization".to_owned(), format!("Bearer {token}")));
+            let reply = forward(&other, upstream.expect("somebody to forward to")).await?;
+            socket.write_all(&reply).await
+        }
+        Act::Changed(change) => {
+            let reply = forward(&request, upstream.expect("somebody to forward to")).await?;
+            let reply = String::from_utf8_lossy(&reply).into_owned();
+            let (head, body) = reply.split_once("\r\n\r\n").unwrap_or((&reply, ""));
+            let status = head.split(' ').nth(1).unwrap_or_default();
+            let body = change(body);
+            let head =
+                format!("HTTP/1.1 {status} so\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
+            socket.write_all(format!("{head}\r\nconnection: close\r\n\r\n{body}").as_bytes()).await
+        }
         Act::Result(result) => answer(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "result": result})).await,
         Act::Error(code, message) => {
             let error = json!({"code": code, "message": message});
@@ -203,7 +237,7 @@ async fn read(socket: &mut TcpStream) -> std::io::Result<Option<Recorded>> {
     Ok(Some(Recorded { verb, path, headers, body, raw: raw[end..].to_vec() }))
 }
 
-async fn forward(socket: &mut TcpStream, request: &Recorded, upstream: &str) -> std::io::Result<()> {
+async fn forward(request: &Recorded, upstream: &str) -> std::io::Result<Vec<u8>> {
     let authority = upstream.trim_start_matches("http://").split('/').next().unwrap_or_default();
     let mut twin = TcpStream::connect(authority).await?;
     let mut head = format!("{} {} HTTP/1.1\r\nconnection: close\r\n", request.verb, request.path);
@@ -214,5 +248,5 @@ async fn forward(socket: &mut TcpStream, request: &Recorded, upstream: &str) -> 
     twin.write_all(&request.raw).await?;
     let mut reply = Vec::new();
     twin.read_to_end(&mut reply).await?;
-    socket.write_all(&reply).await
+    Ok(reply)
 }

@@ -44,8 +44,10 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
 }
 
 async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
-    let origins = origins::find(trial).await?;
+    let (origins, unfinished) = origins::find(trial).await?;
     let (mut rows, mut observations, mut cwe) = (Vec::new(), Vec::new(), None);
+    // What was not looked at forbids a refutation.
+    rows.extend(unfinished.map(|halt| Row::halted("search", halt)));
     for origin in origins {
         let mut flow = Flow::new(origin);
         match of_flow(trial, &mut flow, &mut observations).await {
@@ -76,8 +78,13 @@ async fn of_flow(
     observations: &mut Vec<Observation>,
 ) -> Result<Vec<(Row, Option<u32>)>, Halt> {
     let baseline = baseline(trial, flow, observations).await?;
+    let again = flow.play(trial, Who::A, "untouched-retry", None).await?;
+    flow.steady = match (again.answer.result(), baseline.answer.result()) {
+        (Some(again), Some(first)) => flow.is_like(again, first),
+        _ => false,
+    };
     let mut rows = Vec::new();
-    for round in 0..baseline.rounds.len().min(MOST_ROUNDS) {
+    for round in 0..baseline.rounds.len() {
         if baseline.rounds[round].state.is_none() {
             continue;
         }
@@ -137,8 +144,8 @@ async fn of_round(
     plan.accepts(&baseline.answer, |said| Halt::skipped(Reason::UntouchedRetryDidNotSucceed, said))?;
     let random = flow.play(trial, Who::A, "random-state", Some(&mut |state| Some(forge::state(state)))).await?;
     match random.outcome(flow, baseline) {
-        // To be asked the next question is to be accepted, even if the flow never ends.
         Outcome::Accepted => plan.presents_unissued(&baseline.answer, &[])?,
+        Outcome::AskedAgain => plan.was_asked_again(),
         Outcome::Unlike(text) => plan.refused_in_words(&text),
         _ => plan.presents_unissued(&random.answer, std::slice::from_ref(&random.presented))?,
     }
@@ -152,13 +159,19 @@ async fn of_round(
     let issued = baseline.rounds[flow.round].state.clone().unwrap_or_default();
     let mut tally = Tally::default();
     let mut unseen = None;
-    for attempt in subjects::attempts(trial, flow, &issued).await? {
+    for attempt in subjects::attempts(trial, flow, baseline, &issued).await? {
         if unseen.is_some() && !attempt.is_of_a_field() {
             break;
         }
         let tried = subjects::attempt(trial, flow, [baseline, &random], &attempt).await?;
         let Some(accepted) = tally.count(tried) else { continue };
-        if attempt.is_of_a_field() && !attempt.observed_in(&accepted.answer, &baseline.answer) {
+        let observed = attempt.observed_in(&accepted.answer, &baseline.answer);
+        if !observed && attempt.is_harmless(&issued) {
+            // Nothing that matters is in the state, and nothing came of the change: tampering does nothing here.
+            tally.harmless.push(attempt.told.clone());
+            continue;
+        }
+        if attempt.is_of_a_field() && !observed {
             // Accepted, but nothing shows that the field was used. Perhaps another one shows it.
             unseen.get_or_insert((attempt, accepted));
             continue;
@@ -244,6 +257,8 @@ struct Tally {
     asked_again: usize,
     unclear: Vec<String>,
     last_refusal: String,
+    ignored: Vec<String>,
+    harmless: Vec<String>,
 }
 
 impl Tally {
@@ -258,6 +273,7 @@ impl Tally {
             }
             Tried::Crashed(text) => self.crashed.push(text),
             Tried::AskedAgain => self.asked_again += 1,
+            Tried::FieldIgnored(text) => self.ignored.push(text),
             Tried::Unclear(text) => self.unclear.push(text),
             Tried::Impossible => self.attempts -= 1,
         }
@@ -265,7 +281,7 @@ impl Tally {
     }
 
     fn conclude(&self, controls: &Controls, entry: &str, observations: &mut Vec<Observation>) -> Row {
-        let mut observe = |reason: Reason, text: String| {
+        let observe = |observations: &mut Vec<Observation>, reason: Reason, text: String| {
             observations.push(Observation { id: reason.slug(), text: format!("{entry}: {text}") });
         };
         if let Some(text) = self.crashed.first() {
@@ -274,14 +290,24 @@ impl Tally {
                 self.crashed.len(),
                 self.attempts
             );
-            observe(Reason::RefusedByCrash, text);
+            observe(observations, Reason::RefusedByCrash, text);
         }
         if self.asked_again > 0 {
             let text = format!(
                 "{} of {} altered states were ignored and asked for again; the specification says reject",
                 self.asked_again, self.attempts
             );
-            observe(Reason::BadStateIgnored, text);
+            observe(observations, Reason::BadStateIgnored, text);
+        }
+        if let Some(text) = self.ignored.first() {
+            let text =
+                format!("{text} was accepted, and the answer still shows what was issued: the field is not used");
+            observations.push(Observation { id: "state-field-ignored", text: format!("{entry}: {text}") });
+        }
+        if let Some(text) = self.harmless.first() {
+            let text =
+                format!("{text} was accepted, but no field of the state decides anything that this check knows of");
+            observations.push(Observation { id: "no-security-relevant-field", text: format!("{entry}: {text}") });
         }
         if let Some(text) = self.unclear.first() {
             return Row::halted(
@@ -290,6 +316,10 @@ impl Tally {
             );
         }
         match (self.refused, self.asked_again) {
+            (0, 0) if !self.ignored.is_empty() || !self.harmless.is_empty() => {
+                let text = "altered states were accepted, and nothing came of it: what the state says is not used";
+                Row::refuted(controls, entry, Reason::StateWitnessUnusable, text.to_owned())
+            }
             (0, 0) => {
                 let text = "no altered state was refused by a decision: every one made the server fall over, or none could be made";
                 Row::halted(entry, Halt::errored(Reason::Unclear, text))
@@ -308,5 +338,3 @@ impl Tally {
         }
     }
 }
-
-const MOST_ROUNDS: usize = 4;

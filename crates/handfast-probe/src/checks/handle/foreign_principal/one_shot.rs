@@ -1,14 +1,19 @@
 //! Entry points that use a handle up (`close_basket`, `checkout`): the same experiment with a fresh handle for each use, and
 //! the owner's own use afterwards as the witness.
 
-use super::{Exchange, Experiment, Handles, Seen, Witness, mint, use_handle};
+use super::{
+    Experiment,
+    exchange::Exchange,
+    handles::{Handles, mint, use_handle},
+    witness::{Seen, Witness},
+};
 use crate::{
     discovery::{Entry, emitted},
     disposition::Disposition,
     forge,
     identity::Who,
     trial::Trial,
-    verdict::{ControlPlan, Halt, Observation, Reason, Row},
+    verdict::{ControlPlan, Halt, Observation, Reason, Row, Severity},
 };
 
 /// Tests one entry point, minting for each use.
@@ -43,12 +48,17 @@ pub(super) async fn of_entry(
     if let Some(halt) = after.unclear() {
         return Err(halt);
     }
-    let witness =
-        Witness { owner: &a, owners_view: &owner, names: experiment.names.as_ref(), innocent: [&own, &unissued] };
+    let witness = Witness {
+        owner: &a,
+        owners_view: &owner,
+        names: experiment.names.as_ref(),
+        innocent: [&own, &unissued],
+        listed: experiment.listed,
+    };
     let seen = match (witness.look(&subject)?, &after.disposition) {
         (Seen::Accepted, Disposition::Refused(_)) => {
             let marker = "its effect: A's own first use of the handle is refused after B's".to_owned();
-            Seen::Marked { marker, whole: true }
+            Seen::Marked { marker, severity: Severity::High }
         }
         (Seen::Refused, Disposition::Accepted) => Seen::Refused,
         (Seen::Refused, _) => return Err(failed("A", after.said())),

@@ -1,24 +1,25 @@
 //! One flow from its first call to its end, with at most one state altered on the way. Each experiment starts from a call of
 //! its own: none reuses a state that another has spent.
 
-use handfast_wire::result::InputRequired;
-use serde_json::Value;
-
 use super::origins::Origin;
 use crate::{
     disposition::{Disposition, Refusal},
     identity::Who,
-    marker,
+    likeness,
     target::Call,
     trial::{Answer, Trial},
     verdict::{Halt, Reason},
 };
+use handfast_wire::result::InputRequired;
+use serde_json::Value;
 
 /// A flow, and the round whose state is altered.
 #[derive(Debug, Clone)]
 pub(super) struct Flow {
     pub(super) origin: Origin,
     pub(super) round: usize,
+    /// Two honest flows said the same: then an accepted alteration has to say it as well.
+    pub(super) steady: bool,
 }
 
 /// A flow that was carried to its end, or as far as it went.
@@ -43,9 +44,9 @@ pub(super) enum Outcome {
     Accepted,
     /// The server said no.
     Refused(Refusal),
-    /// A complete result, but unlike the honest one: perhaps a "no" without `isError`.
+    /// A complete result that does not say what the honest one says: a "no" without `isError`, or an effect.
     Unlike(String),
-    /// The server asked the same question once more.
+    /// The server did not take it, and asked once more.
     AskedAgain,
     /// Neither.
     Unclear(String),
@@ -56,7 +57,7 @@ pub(super) type Alter<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
 
 impl Flow {
     pub(super) fn new(origin: Origin) -> Self {
-        Self { origin, round: 0 }
+        Self { origin, round: 0, steady: true }
     }
 
     /// The entry point, with its round where it is not the first.
@@ -65,6 +66,11 @@ impl Flow {
             0 => self.origin.entry.clone(),
             round => format!("{} (round {})", self.origin.entry, round + 1),
         }
+    }
+
+    /// Whether two results of this flow say the same, as far as honest ones do.
+    pub(super) fn is_like(&self, one: &Value, other: &Value) -> bool {
+        if self.steady { likeness::same(one, other) } else { likeness::alike(one, other) }
     }
 
     /// Plays the flow as somebody. `alter` changes the state of the flow's own round.
@@ -95,12 +101,8 @@ impl Flow {
             let answer = trial.call(named, who, &retry).await?;
             rounds.push(asked);
             match answer.disposition.clone() {
-                // After an altered round only the next question may be answered: the same one again means it was not taken.
-                Disposition::Asked(next)
-                    if rounds.len() < MOST_ROUNDS && !(altered && is_same(&next, &rounds[rounds.len() - 1])) =>
-                {
-                    asked = next;
-                }
+                // Played to its end in any case: how it ends tells whether an altered state was taken or asked for again.
+                Disposition::Asked(next) if rounds.len() < MOST_ROUNDS => asked = next,
                 _ => return Ok(Played { rounds, first_step, answer, presented, altered }),
             }
         }
@@ -129,47 +131,20 @@ impl Flow {
 impl Played {
     /// What the altered round came to, measured against the honest flow.
     pub(super) fn outcome(&self, flow: &Flow, baseline: &Played) -> Outcome {
+        let asked_more = self.rounds.len() > baseline.rounds.len();
         match &self.answer.disposition {
+            // A flow that took a round more than the honest one was asked the same once more.
+            Disposition::Accepted | Disposition::Asked(_) if asked_more => Outcome::AskedAgain,
+            Disposition::Asked(_) => Outcome::AskedAgain,
             Disposition::Accepted => match (self.answer.result(), baseline.answer.result()) {
-                (Some(result), Some(honest)) if !marker::alike(result, honest) => Outcome::Unlike(self.answer.said()),
+                (Some(result), Some(honest)) if !flow.is_like(result, honest) => Outcome::Unlike(self.answer.said()),
                 _ => Outcome::Accepted,
             },
-            Disposition::Refused(refusal) => {
-                // A refusal in a later round, after the altered one was taken.
-                if self.rounds.len() > flow.round + 1 {
-                    Outcome::Unclear(format!("refused in a later round: {refusal}"))
-                } else {
-                    Outcome::Refused(refusal.clone())
-                }
-            }
-            Disposition::Asked(next) => {
-                let advanced = baseline.rounds.get(self.rounds.len()).is_some_and(|expected| is_same(next, expected));
-                let repeats = self.rounds.last().is_some_and(|last| is_same(next, last));
-                match (advanced, repeats) {
-                    (true, false) => Outcome::Accepted,
-                    _ => Outcome::AskedAgain,
-                }
-            }
+            Disposition::Refused(refusal) if self.rounds.len() == flow.round + 1 => Outcome::Refused(refusal.clone()),
+            Disposition::Refused(refusal) => Outcome::Unclear(format!("refused in a later round: {refusal}")),
             Disposition::Task(_) | Disposition::Unclear(_) => Outcome::Unclear(self.answer.said()),
         }
     }
 }
 
-/// Whether two rounds ask the same: the same keys, methods and messages.
-fn is_same(one: &InputRequired, two: &InputRequired) -> bool {
-    let questions = |asked: &InputRequired| -> Vec<(String, Value, Value)> {
-        let mut questions: Vec<_> = asked
-            .requests
-            .iter()
-            .map(|(key, request)| {
-                let schema = request.pointer("/params/requestedSchema").or_else(|| request.pointer("/params/schema"));
-                (key.clone(), request.get("method").cloned().unwrap_or_default(), schema.cloned().unwrap_or_default())
-            })
-            .collect();
-        questions.sort_by(|one, two| one.0.cmp(&two.0));
-        questions
-    };
-    questions(one) == questions(two)
-}
-
-const MOST_ROUNDS: usize = 6;
+pub(super) const MOST_ROUNDS: usize = 12;

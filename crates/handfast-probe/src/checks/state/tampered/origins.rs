@@ -84,11 +84,12 @@ async fn owned(trial: &mut Trial<'_, '_>, who: Who, entry: &Entry) -> Result<Opt
     }
 }
 
-/// Calls what may be called, the likeliest first, and returns what asked with a state.
+/// Calls what may be called, the likeliest first, and returns what asked with a state, and what was left out if
+/// anything was.
 ///
 /// # Errors
 /// [`Reason::NothingReturnedInputRequired`] where nothing did.
-pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<Vec<Origin>, Halt> {
+pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<(Vec<Origin>, Option<Halt>), Halt> {
     if let Era::Legacy(version) = trial.session.target.era() {
         let detail = format!("the server speaks {version}, which has no requestState");
         return Err(Halt::skipped(Reason::NothingReturnedInputRequired, detail));
@@ -106,12 +107,10 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<Vec<Origin>, Halt>
     let left_out = trial.session.map.left_out.len();
     let mut found = Vec::new();
     let mut calls = 0;
-    for (candidates, most_called, most_found) in [(tools, 60, 4), (prompts, 12, 2), (resources, 12, 2)] {
-        let mut asked = 0;
-        for origin in candidates.into_iter().take(most_called) {
-            if asked >= most_found {
-                break;
-            }
+    let mut unfinished = 0;
+    for candidates in [tools, prompts, resources] {
+        unfinished += candidates.len().saturating_sub(MOST_CALLED);
+        for origin in candidates.into_iter().take(MOST_CALLED) {
             let Some(call) = origin.call(trial, Who::A).await? else { continue };
             calls += 1;
             // A tool that takes longer than --timeout is passed over; a server that stopped answering ends the run.
@@ -119,7 +118,6 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<Vec<Origin>, Halt>
             if let Disposition::Asked(InputRequired { state, requests }) = answer.disposition {
                 // Only questions, no state: there is nothing to alter in this round, but there may be in the next.
                 if state.is_some() || !requests.is_empty() {
-                    asked += 1;
                     found.push(origin);
                 }
             }
@@ -135,7 +133,10 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<Vec<Origin>, Halt>
             format!("{calls} calls were made, and none was answered with input_required and a requestState{left}");
         return Err(Halt::skipped(Reason::NothingReturnedInputRequired, detail));
     }
-    Ok(found)
+    let unfinished = (unfinished > 0).then(|| {
+        Halt::errored(Reason::CallLimit, format!("{unfinished} tools, prompts or resources were not called at all"))
+    });
+    Ok((found, unfinished))
 }
 
 /// How likely a tool asks before it acts.
@@ -145,6 +146,7 @@ fn likelihood(tool: &Tool) -> usize {
     asks + usize::from(!tool.read_only)
 }
 
+const MOST_CALLED: usize = 300;
 const ASKING: [&str; 18] = [
     "confirm",
     "confirmation",

@@ -4,11 +4,12 @@ use serde_json::{Map, Value, json};
 
 use super::flow::{Flow, Outcome, Played};
 use crate::{
+    canary::{self, Canary},
     forge,
     identity::Who,
-    marker,
+    likeness, marker,
     state::{
-        envelope::Envelope,
+        envelope::{self, Envelope},
         fields::{self, Mutation},
     },
     trial::{Answer, Trial},
@@ -29,6 +30,8 @@ pub(super) struct Attempt {
     /// The weakness if it is accepted.
     pub(super) cwe: u32,
     envelope: String,
+    /// The honest flow of the caller, where that is not A.
+    honest: Option<Box<Played>>,
 }
 
 #[derive(Debug, Clone)]
@@ -37,7 +40,10 @@ enum How {
     Impersonate { own: String, other: String },
     Signature,
     Smallest(usize),
+    Unsigned(usize),
+    Rename { from: String, to: String },
     Flip(usize),
+    MinorFlip(usize),
 }
 
 /// What came of an attempt.
@@ -48,6 +54,8 @@ pub(super) enum Tried {
     Crashed(String),
     AskedAgain,
     Unclear(String),
+    /// Accepted, but the answer still shows what was issued: the field is not used.
+    FieldIgnored(String),
     /// A fresh state could not be altered in this way.
     Impossible,
 }
@@ -58,7 +66,12 @@ pub(super) fn envelope_of(state: &str) -> String {
 }
 
 /// Everything worth trying on a state like this one, in order.
-pub(super) async fn attempts(trial: &mut Trial<'_, '_>, flow: &Flow, issued: &str) -> Result<Vec<Attempt>, Halt> {
+pub(super) async fn attempts(
+    trial: &mut Trial<'_, '_>,
+    flow: &Flow,
+    baseline: &Played,
+    issued: &str,
+) -> Result<Vec<Attempt>, Halt> {
     let envelope = Envelope::read(issued);
     let name = envelope_of(issued);
     let new = |how: How, told: String, mutation: Option<Mutation>, smallest: bool, cwe: u32| Attempt {
@@ -69,9 +82,12 @@ pub(super) async fn attempts(trial: &mut Trial<'_, '_>, flow: &Flow, issued: &st
         smallest,
         cwe,
         envelope: name.clone(),
+        honest: None,
     };
     let Some(envelope) = envelope else {
-        return Ok(flips(issued, &new, 649));
+        let mut found = renames(trial, baseline, issued, &new);
+        found.extend(flips(issued, &new, 649));
+        return Ok(found);
     };
     let cwe = if envelope.is_signed() { 347 } else { 353 };
     let canary = trial.canary(Who::A);
@@ -79,14 +95,18 @@ pub(super) async fn attempts(trial: &mut Trial<'_, '_>, flow: &Flow, issued: &st
     for (index, mutation) in fields::mutations(issued, &canary).into_iter().enumerate() {
         found.push(new(How::Field(index), told(&mutation), Some(mutation), false, cwe));
     }
-    for (own, other) in other_names(trial, flow, issued).await? {
+    for (own, other, honest) in other_names(trial, flow, issued).await? {
         let mutation = fields::impersonations(issued, &other, &own).into_iter().next().map(|mutation| Mutation {
             before: json!(own),
             after: json!(other),
             ..mutation
         });
         let told = "B's own state with A's name in it".to_owned();
-        found.push(Attempt { who: Who::B, ..new(How::Impersonate { own, other }, told, mutation, false, cwe) });
+        let new = new(How::Impersonate { own, other }, told, mutation, false, cwe);
+        found.push(Attempt { who: Who::B, honest: Some(Box::new(honest)), ..new });
+    }
+    for (index, (how, mutation, _)) in unsigned(issued, &canary).into_iter().enumerate() {
+        found.push(new(How::Unsigned(index), format!("{}, {how},", told(&mutation)), Some(mutation), false, 347));
     }
     if envelope.with_altered_signature().is_some() {
         let told = "a state with one character of its signature changed".to_owned();
@@ -106,12 +126,12 @@ pub(super) async fn attempts(trial: &mut Trial<'_, '_>, flow: &Flow, issued: &st
 }
 
 fn flips(issued: &str, new: &dyn Fn(How, String, Option<Mutation>, bool, u32) -> Attempt, cwe: u32) -> Vec<Attempt> {
-    let offsets = forge::flip_offsets(issued).into_iter();
-    offsets
-        .map(|offset| {
-            let told = format!("a state with the character at offset {offset} of {} flipped", issued.len());
-            new(How::Flip(offset), told, None, false, cwe)
-        })
+    let told = |offset: usize| format!("a state with the character at offset {offset} of {} flipped", issued.len());
+    let major = forge::flip_offsets(issued).into_iter();
+    let minor = forge::minor_flip_offsets(issued).into_iter();
+    major
+        .map(|offset| new(How::Flip(offset), told(offset), None, false, cwe))
+        .chain(minor.map(|offset| new(How::MinorFlip(offset), told(offset), None, false, cwe)))
         .collect()
 }
 
@@ -120,8 +140,45 @@ fn told(mutation: &Mutation) -> String {
     format!("a state with {} changed from {before} to {after} ({why})", field.join(" > "))
 }
 
-/// How the states of B and A name their callers, where they do: (B's name, A's name).
-async fn other_names(trial: &mut Trial<'_, '_>, flow: &Flow, issued: &str) -> Result<Vec<(String, String)>, Halt> {
+/// The first recognised field changed, and the signature done away with, in every careless way.
+fn unsigned(issued: &str, canary: &Canary) -> Vec<(&'static str, Mutation, String)> {
+    let (Some(envelope), Some(mutation)) =
+        (Envelope::read(issued), fields::mutations(issued, canary).into_iter().next())
+    else {
+        return Vec::new();
+    };
+    let [field] = &mutation.field[..] else { return Vec::new() };
+    let stripped = envelope.without_signature(field, &mutation.after).into_iter();
+    stripped.map(|(how, state)| (how, mutation.clone(), state)).collect()
+}
+
+/// A's name, where it stands in a state that cannot be read, replaced by one of the same length.
+fn renames(
+    trial: &Trial<'_, '_>,
+    baseline: &Played,
+    issued: &str,
+    new: &dyn Fn(How, String, Option<Mutation>, bool, u32) -> Attempt,
+) -> Vec<Attempt> {
+    let mut names: Vec<String> =
+        baseline.answer.result().map(marker::names_given).unwrap_or_default().into_values().collect();
+    names.extend(trial.session.target.identities().of(Who::A).credential().map(str::to_owned));
+    names.dedup();
+    let renamed = names.into_iter().filter_map(|from| {
+        let to = forge::scrambled(&from);
+        let state = envelope::renamed(issued, &from, &to)?;
+        let (before, after, why) = (json!(from), json!(to), "who");
+        let mutation = Mutation { field: vec!["(a name inside)".to_owned()], before, after, why, state };
+        Some(new(How::Rename { from, to }, told(&mutation), Some(mutation), false, 353))
+    });
+    renamed.take(2).collect()
+}
+
+/// How the states of B and A name their callers, where they do: (B's name, A's name, B's honest flow).
+async fn other_names(
+    trial: &mut Trial<'_, '_>,
+    flow: &Flow,
+    issued: &str,
+) -> Result<Vec<(String, String, Played)>, Halt> {
     let of_a = fields::names_inside(issued);
     if of_a.is_empty() || flow.round > 0 {
         return Ok(Vec::new());
@@ -132,7 +189,7 @@ async fn other_names(trial: &mut Trial<'_, '_>, flow: &Flow, issued: &str) -> Re
     let of_b = fields::names_inside(&state);
     let pairs = of_a.into_iter().filter_map(|(path, a)| {
         let (_, b) = of_b.iter().find(|(other, _)| *other == path)?;
-        (*b != a).then(|| (b.clone(), a))
+        (*b != a).then(|| (b.clone(), a, played.clone()))
     });
     Ok(pairs.take(1).collect())
 }
@@ -144,14 +201,11 @@ pub(super) async fn attempt(
     [baseline, random]: [&Played; 2],
     attempt: &Attempt,
 ) -> Result<Tried, Halt> {
-    let canary = attempt
-        .mutation
-        .as_ref()
-        .and_then(|mutation| mutation.after.as_str())
-        .map(|long| crate::canary::Canary { long: long.to_owned(), short: long.to_owned() });
-    let canary = match canary {
-        Some(canary) if canary.long.starts_with(crate::canary::PREFIX) => canary,
-        _ => trial.canary(Who::A),
+    // The canary of the first try, so that a repetition changes the same value to the same value.
+    let planted = attempt.mutation.as_ref().and_then(|mutation| mutation.after.as_str());
+    let canary = match planted.filter(|text| text.starts_with(canary::PREFIX)) {
+        Some(long) => Canary { long: long.to_owned(), short: long.to_owned() },
+        None => trial.canary(Who::A),
     };
     let mut alter = |state: &str| attempt.how.apply(state, &canary);
     let played = flow.play(trial, attempt.who, "altered-state", Some(&mut alter)).await?;
@@ -162,25 +216,36 @@ pub(super) async fn attempt(
         return Ok(Tried::Impossible);
     }
     let clean = |text: &str| trial.clean(text);
+    let baseline = attempt.honest.as_deref().unwrap_or(baseline);
+    let observed = attempt.observed_in(&played.answer, &baseline.answer);
+    let both = played.answer.result().zip(baseline.answer.result());
+    let still_shows =
+        |before: &Value| both.is_some_and(|(result, honest)| likeness::still_shows(honest, result, before));
+    let garbled = || both.is_some_and(|(result, honest)| likeness::one_word_off(honest, result));
     Ok(match played.outcome(flow, baseline) {
-        Outcome::Accepted => Tried::Accepted(Box::new(played)),
-        Outcome::Refused(refusal) if refusal.reads_like_a_crash() => Tried::Crashed(clean(&refusal.to_string())),
-        Outcome::Refused(refusal) => Tried::Refused(clean(&refusal.to_string())),
-        // The changed value in the answer shows use, whatever the words around it.
-        Outcome::Unlike(_) if attempt.observed_in(&played.answer, &baseline.answer) => {
+        Outcome::Accepted if matches!(attempt.how, How::MinorFlip(_)) => Tried::FieldIgnored(clean(&attempt.told)),
+        Outcome::Accepted => match &attempt.mutation {
+            Some(mutation) if !observed && still_shows(&mutation.before) => Tried::FieldIgnored(clean(&attempt.told)),
+            _ => Tried::Accepted(Box::new(played)),
+        },
+        // The changed value in the answer shows use, whatever the words around it; so does a garbled word after a flip.
+        Outcome::Unlike(_) if observed => Tried::Accepted(Box::new(played)),
+        Outcome::Unlike(_) if matches!(attempt.how, How::Flip(_) | How::MinorFlip(_)) && garbled() => {
             Tried::Accepted(Box::new(played))
         }
         Outcome::Unlike(text) => match (played.answer.result(), random.answer.result()) {
-            (Some(result), Some(refused)) if marker::alike(result, refused) => Tried::Refused(clean(&text)),
+            (Some(result), Some(refused)) if likeness::alike(result, refused) => Tried::Refused(clean(&text)),
             _ => Tried::Unclear(clean(&format!("a complete result unlike the honest one: {text}"))),
         },
+        Outcome::Refused(refusal) if refusal.reads_like_a_crash() => Tried::Crashed(clean(&refusal.to_string())),
+        Outcome::Refused(refusal) => Tried::Refused(clean(&refusal.to_string())),
         Outcome::AskedAgain => Tried::AskedAgain,
         Outcome::Unclear(text) => Tried::Unclear(clean(&text)),
     })
 }
 
 impl How {
-    fn apply(&self, state: &str, canary: &crate::canary::Canary) -> Option<String> {
+    fn apply(&self, state: &str, canary: &Canary) -> Option<String> {
         match self {
             Self::Field(index) => {
                 fields::mutations(state, canary).into_iter().nth(*index).map(|mutation| mutation.state)
@@ -190,7 +255,9 @@ impl How {
             }
             Self::Signature => Envelope::read(state)?.with_altered_signature(),
             Self::Smallest(index) => fields::smallest(state).into_iter().nth(*index).map(|mutation| mutation.state),
-            Self::Flip(offset) => {
+            Self::Unsigned(index) => unsigned(state, canary).into_iter().nth(*index).map(|(_, _, state)| state),
+            Self::Rename { from, to } => envelope::renamed(state, from, to),
+            Self::Flip(offset) | Self::MinorFlip(offset) => {
                 (*offset..state.len()).chain(0..*offset).find_map(|offset| forge::flipped(state, offset))
             }
         }
@@ -200,24 +267,29 @@ impl How {
 impl Attempt {
     /// Whether one recognised field is changed, so that its use could show in the answer.
     pub(super) fn is_of_a_field(&self) -> bool {
-        matches!(self.how, How::Field(_) | How::Impersonate { .. })
+        matches!(self.how, How::Field(_) | How::Impersonate { .. } | How::Unsigned(_) | How::Rename { .. })
     }
 
-    /// Whether the changed value stands in the answer, and did not stand in the honest one.
-    pub(super) fn observed_in(&self, answer: &Answer, honest: &Answer) -> bool {
-        let Some(after) = self.mutation.as_ref().map(|mutation| crate::discovery::emitted::text_of(&mutation.after))
-        else {
-            return false;
-        };
-        let holds = |answer: &Answer, sent: &[String]| {
-            answer.result().is_some_and(|result| marker::find_name(result, &after, sent).is_some())
-        };
+    /// Whether a change like this one says nothing unless something comes of it: the state decides nothing that is known, or a
+    /// MAC over chosen fields may leave this one out on purpose.
+    pub(super) fn is_harmless(&self, issued: &str) -> bool {
+        let authenticated = || Envelope::read(issued).is_some_and(|envelope| envelope.may_be_authenticated());
+        matches!(self.how, How::Smallest(_)) && (!fields::decides_something(issued) || authenticated())
+    }
+
+    /// Whether the answer shows the changed value, and the honest one did not: as a word of its own, or in the place of the old one.
+    pub(super) fn observed_in(&self, answer: &Answer, baseline: &Answer) -> bool {
+        let honest = self.honest.as_ref().map_or(baseline, |honest| &honest.answer);
+        let Some(mutation) = &self.mutation else { return false };
+        let (Some(result), Some(honest)) = (answer.result(), honest.result()) else { return false };
+        let after = crate::discovery::emitted::text_of(&mutation.after);
         // A state that is plain JSON holds the value; the echo of the whole state is no sign of use.
         let states: Vec<String> =
             answer.sent.iter().filter(|text| text.contains(&after) && **text != after).cloned().collect();
-        // The honest flow is A's: A's name in it says nothing about B's.
-        let is_news = matches!(self.how, How::Impersonate { .. }) || !holds(honest, &[]);
-        after.len() >= 4 && holds(answer, &states) && is_news
+        let is_word = after.len() >= SHORTEST_SHOWN
+            && marker::find_name(result, &after, &states).is_some()
+            && marker::find_name(honest, &after, &[]).is_none();
+        is_word || likeness::became(honest, result, &mutation.before, &mutation.after)
     }
 
     /// The facts for the evidence.
@@ -241,7 +313,7 @@ impl Attempt {
                     }),
                 );
             }
-            (None, How::Flip(offset)) => {
+            (None, How::Flip(offset) | How::MinorFlip(offset)) => {
                 facts.insert("flip".into(), json!({"offset": offset, "length": played.presented.len()}));
             }
             (None, _) => {
@@ -252,3 +324,5 @@ impl Attempt {
         facts
     }
 }
+
+const SHORTEST_SHOWN: usize = 4;

@@ -1,0 +1,170 @@
+//! Handles for an experiment: minted for A and for B, forged, used, and marked by their owner.
+
+use serde_json::Value;
+
+use super::{Experiment, is_final};
+use crate::{
+    canary::Canary,
+    discovery::{self, Entry, Kind, emitted, names},
+    disposition::Disposition,
+    forge,
+    identity::Who,
+    marker,
+    trial::{Answer, Trial},
+    verdict::{Halt, Observation, Reason},
+};
+
+/// What somebody minted.
+#[derive(Debug, Clone)]
+pub(super) struct Minted {
+    pub(super) handle: Value,
+    /// What the owner planted in the object: by minting it, and by writing to it.
+    pub(super) marks: Vec<Canary>,
+    pub(super) answer: Answer,
+}
+
+impl Minted {
+    /// Where any of the owner's marks stands in an answer, and which.
+    pub(super) fn marked(&self, answer: &Answer) -> Option<(&Canary, String)> {
+        let result = answer.result()?;
+        self.marks.iter().find_map(|mark| Some((mark, marker::find_canary(result, mark, &answer.sent)?)))
+    }
+}
+
+/// A handle of A, one of B, and one that nobody minted.
+#[derive(Debug, Clone)]
+pub(super) struct Handles {
+    pub(super) a: Minted,
+    pub(super) b: Minted,
+    pub(super) forged: Value,
+}
+
+pub(super) async fn mint(trial: &mut Trial<'_, '_>, who: Who, kind: &Kind) -> Result<Result<Minted, Halt>, Halt> {
+    let Some(tool) = trial.session.surface.tool(&kind.mint).cloned() else {
+        return Err(Halt::errored(Reason::ControlFailed, format!("the server lists no tool `{}`", kind.mint)));
+    };
+    let refused = |detail: String| match who {
+        Who::B => Halt::skipped(Reason::SecondIdentityNotLive, format!("B could not mint a handle: {detail}")),
+        _ => Halt::errored(Reason::ControlFailed, format!("A could not mint a handle: {detail}")),
+    };
+    let (canary, answer) = match discovery::mint_call(trial, who, &tool).await? {
+        Ok(made) => made,
+        Err(reason) => return Ok(Err(refused(reason))),
+    };
+    if let Some(halt) = answer.unclear() {
+        return Ok(Err(halt));
+    }
+    let accepted = answer.disposition == Disposition::Accepted;
+    let handle =
+        answer.result().filter(|_| accepted).and_then(|result| emitted::again(result, &kind.spot, &answer.sent));
+    Ok(match handle {
+        Some(handle) => {
+            trial.shorten(&handle);
+            Ok(Minted { handle, marks: vec![canary], answer })
+        }
+        None if accepted => Err(refused(format!("no handle at {}", kind.spot.shown()))),
+        None => Err(refused(answer.said())),
+    })
+}
+
+pub(super) async fn mint_both(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<Handles, Halt> {
+    let b = mint(trial, Who::B, kind).await;
+    let mut a = mint(trial, Who::A, kind).await??;
+    let b = b??;
+    // Counters of one's own may give both the same number: mint on until A's is not one of B's.
+    for _ in 0..MORE_MINTS {
+        if a.handle != b.handle {
+            break;
+        }
+        a = mint(trial, Who::A, kind).await??;
+    }
+    if a.handle == b.handle {
+        let detail = format!("{} gives A and B the same handle, so B's use of it says nothing", kind.mint);
+        return Err(Halt::skipped(Reason::HandleWitnessUnusable, detail));
+    }
+    let forged = forge::handle(&a.handle, &b.handle, &[a.handle.clone(), b.handle.clone()]);
+    trial.shorten(&forged);
+    Ok(Handles { a, b, forged })
+}
+
+/// Somebody uses a handle at an entry point.
+pub(super) async fn use_handle(
+    trial: &mut Trial<'_, '_>,
+    step: &str,
+    who: Who,
+    entry: &Entry,
+    handle: &Value,
+) -> Result<(Answer, Canary), Halt> {
+    match discovery::entry_call(trial, who, entry, handle).await? {
+        Ok((call, canary)) => Ok((trial.complete(step, who, &call).await?, canary)),
+        Err(reason) => Err(Halt::skipped(Reason::ControlFailed, format!("no arguments could be made: {reason}"))),
+    }
+}
+
+/// Readers first, because they tell what an object holds; what ends an object last. What must not be called is left out.
+pub(super) fn in_order(
+    trial: &Trial<'_, '_>,
+    entries: &[Entry],
+    observations: &mut Vec<Observation>,
+) -> Vec<(Manner, Entry)> {
+    let mut ordered: Vec<(Manner, Entry)> = Vec::new();
+    for entry in entries {
+        let Entry::Tool { tool, .. } = entry else {
+            ordered.push((Manner::Reads, entry.clone()));
+            continue;
+        };
+        let Some(tool) = trial.session.surface.tool(tool) else { continue };
+        if !trial.session.may_call(tool) {
+            let why = tool.destructive.clone().unwrap_or_else(|| "denied by the profile".to_owned());
+            observations.push(Observation { id: "entry-point-left-out", text: format!("{entry}: {why}") });
+            continue;
+        }
+        let words = names::words(&tool.name);
+        let has = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));
+        let manner = match () {
+            () if has(&ENDERS) => Manner::Ends,
+            () if tool.read_only || has(&READERS) => Manner::Reads,
+            () => Manner::Writes,
+        };
+        ordered.push((manner, entry.clone()));
+    }
+    ordered.sort_by_key(|(manner, _)| *manner);
+    ordered
+}
+
+/// What an entry point seems to do with an object, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Manner {
+    Reads,
+    Writes,
+    Ends,
+}
+
+/// A writes into its own object wherever text is taken: where the mint takes none, nothing else would show whose it is.
+pub(super) async fn write_marks(
+    trial: &mut Trial<'_, '_>,
+    experiment: &mut Experiment<'_>,
+    entries: &[(Manner, Entry)],
+) -> Result<(), Halt> {
+    let writers = entries.iter().filter(|(manner, _)| *manner == Manner::Writes).take(MOST_MARKS);
+    for (_, entry) in writers {
+        let handle = experiment.handles.a.handle.clone();
+        match use_handle(trial, "owner-mark", Who::A, entry, &handle).await {
+            Ok((answer, mark)) if answer.disposition == Disposition::Accepted => experiment.handles.a.marks.push(mark),
+            // What A cannot do here is told when the entry point is tested.
+            Ok(_) => {}
+            Err(halt) if is_final(&halt) => return Err(halt),
+            Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+const MORE_MINTS: usize = 3;
+const MOST_MARKS: usize = 6;
+const READERS: [&str; 11] =
+    ["get", "read", "show", "view", "list", "describe", "fetch", "find", "status", "summarise", "summarize"];
+const ENDERS: [&str; 15] = [
+    "close", "end", "finish", "release", "complete", "archive", "submit", "checkout", "cancel", "stop", "leave",
+    "finalize", "finalise", "abort", "expire",
+];

@@ -1,0 +1,236 @@
+//! What shows that B reached A's object: A's canary, A's name, what B wrote in A's own view, a value that only A's handle
+//! brings, a change that A can see. The strongest first.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{
+    Experiment,
+    handles::{Minted, use_handle},
+};
+use crate::{
+    canary::Canary,
+    discovery::{Entry, emitted},
+    disposition::Disposition,
+    identity::Who,
+    likeness, marker,
+    trial::{Answer, Trial},
+    verdict::{Halt, Reason, Severity},
+};
+
+/// What an answer to B shows of A's object.
+pub(super) enum Seen {
+    /// A's marker came back: what it is and where, and how bad that is.
+    Marked {
+        /// What of A's, where, and in which kind of answer.
+        marker: String,
+        /// Lower where the answer is no answer like the owner's.
+        severity: Severity,
+    },
+    /// Accepted, but without a marker.
+    Accepted,
+    /// Refused.
+    Refused,
+}
+
+impl Seen {
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Marked { .. } => "with A's data",
+            Self::Accepted => "accepted",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+/// What can tell A's object from any other.
+pub(super) struct Witness<'w> {
+    pub(super) owner: &'w Minted,
+    pub(super) owners_view: &'w Answer,
+    pub(super) names: Option<&'w (String, String)>,
+    /// Answers about objects that are not A's: a marker that stands in them as well proves nothing.
+    pub(super) innocent: [&'w Answer; 2],
+    /// B sees A's object without any handle.
+    pub(super) listed: bool,
+}
+
+impl Witness<'_> {
+    /// Canary first: an answer that carries A's canary gave A's data away, whatever else it says.
+    pub(super) fn look(&self, answer: &Answer) -> Result<Seen, Halt> {
+        if let Some(halt) = answer.unclear() {
+            return Err(halt);
+        }
+        if let Some((mark, at)) = self.owner.marked(answer) {
+            let same =
+                |other: &&Answer| other.result().and_then(|result| marker::find_canary(result, mark, &other.sent));
+            if self.innocent.iter().all(|other| same(other).is_none()) {
+                return Ok(self.marked(answer, format!("A's canary `{}` at {at}", mark.long)));
+            }
+        }
+        match &answer.disposition {
+            Disposition::Refused(_) => Ok(Seen::Refused),
+            Disposition::Accepted => Ok(self.named(answer).unwrap_or(Seen::Accepted)),
+            _ => Err(Halt::errored(
+                Reason::Unclear,
+                format!("B's use of A's handle never came to an end: {}", answer.said()),
+            )),
+        }
+    }
+
+    fn marked(&self, answer: &Answer, marker: String) -> Seen {
+        let (form, severity) = match &answer.disposition {
+            Disposition::Accepted if !are_alike(answer, self.owners_view) => {
+                (" in an answer unlike the owner's own", Severity::Medium)
+            }
+            Disposition::Accepted if self.listed => (
+                ", which B's own listing shows as well: if such objects are meant to be public, this is no weakness",
+                Severity::Medium,
+            ),
+            Disposition::Accepted => ("", Severity::High),
+            _ => (" in an answer that calls itself an error", Severity::Medium),
+        };
+        Seen::Marked { marker: format!("{marker}{form}"), severity }
+    }
+
+    /// A's name counts only in an answer that says the same as the owner's: "this belongs to alice" names A as well.
+    fn named(&self, answer: &Answer) -> Option<Seen> {
+        let (name, _) = self.names?;
+        let (result, own) = (answer.result()?, self.owners_view.result()?);
+        let named = |answer: &Answer| marker::find_name(answer.result()?, name, &answer.sent);
+        let at = named(answer).filter(|_| likeness::same(result, own))?;
+        let innocent = self.innocent.iter().all(|other| named(other).is_none());
+        innocent.then(|| self.marked(answer, format!("A's name `{name}` at {at}")))
+    }
+}
+
+pub(super) fn are_alike(one: &Answer, other: &Answer) -> bool {
+    matches!((one.result(), other.result()), (Some(one), Some(other)) if likeness::alike(one, other))
+}
+
+/// An accepted use that shows no marker, to be looked at more closely.
+pub(super) struct Doubt<'d> {
+    pub(super) entry: &'d Entry,
+    /// The owner's uses.
+    pub(super) owners: [&'d Answer; 2],
+    /// B's uses of its own handle.
+    pub(super) own: [&'d Answer; 2],
+    pub(super) unissued: &'d Answer,
+    pub(super) subjects: [&'d Answer; 2],
+    /// What B planted in the subject calls.
+    pub(super) planted: [&'d Canary; 2],
+    /// What B planted under the forged handle.
+    pub(super) unissued_planted: &'d Canary,
+    /// The forged handle was honoured.
+    pub(super) forged_honoured: bool,
+}
+
+impl Doubt<'_> {
+    /// What shows, after all, that B reached A's object.
+    pub(super) async fn resolve(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        experiment: &Experiment<'_>,
+    ) -> Result<Option<Seen>, Halt> {
+        if let Some(marker) = self.written(trial, experiment).await? {
+            return Ok(Some(Seen::Marked { marker, severity: Severity::High }));
+        }
+        // From here on only the difference to a refused forgery tells anything.
+        if self.forged_honoured {
+            return Ok(None);
+        }
+        if let Some(marker) = self.private_value(trial, experiment).await? {
+            return Ok(Some(Seen::Marked { marker, severity: Severity::High }));
+        }
+        let changed = self.changed(trial, experiment).await?;
+        Ok(changed.map(|marker| Seen::Marked { marker, severity: Severity::Medium }))
+    }
+
+    /// Whether what B wrote through A's handle is visible to A.
+    async fn written(&self, trial: &mut Trial<'_, '_>, experiment: &Experiment<'_>) -> Result<Option<String>, Halt> {
+        let Some(reader) = &experiment.reader else { return Ok(None) };
+        let (view, _) = use_handle(trial, "owner-view", Who::A, reader, &experiment.handles.a.handle).await?;
+        let Some(result) = view.result() else { return Ok(None) };
+        if marker::find_canary(result, self.unissued_planted, &view.sent).is_some() {
+            // Writes under a handle that nobody minted reach A as well: the place shows nothing about handles.
+            return Ok(None);
+        }
+        let found = self.planted.into_iter().find_map(|canary| marker::find_canary(result, canary, &view.sent));
+        Ok(found.map(|at| format!("what B wrote into A's own view at {at}")))
+    }
+
+    /// A value that A's handle brings to A and to B, every time, and that B's own handle never brings.
+    async fn private_value(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        experiment: &Experiment<'_>,
+    ) -> Result<Option<String>, Halt> {
+        let (a, b) = (&experiment.handles.a.handle, &experiment.handles.b.handle);
+        let handles = [a, b, &experiment.handles.forged].map(emitted::text_of);
+        let values = |answer: &Answer| -> BTreeSet<String> {
+            let mut values = answer.result().map(likeness::particular_values).unwrap_or_default();
+            // What follows from the text of a handle shows no object.
+            values.retain(|value| {
+                let from_handle = |handle: &String| handle.contains(value.as_str()) || value.contains(handle.as_str());
+                !handles.iter().any(from_handle) && !answer.sent.iter().any(|sent| sent.contains(value.as_str()))
+            });
+            values
+        };
+        let mut shared = values(self.owners[0]);
+        for answer in self.owners.into_iter().chain(self.subjects) {
+            let here = values(answer);
+            shared.retain(|value| here.contains(value));
+        }
+        let drop_innocent = |shared: &mut BTreeSet<String>, answer: &Answer| {
+            let here = values(answer);
+            shared.retain(|value| !here.contains(value));
+        };
+        for answer in self.own.into_iter().chain([self.unissued]) {
+            drop_innocent(&mut shared, answer);
+        }
+        // Answers of several replicas may differ by chance; not time after time in the same way.
+        for _ in 0..REPETITIONS {
+            if shared.is_empty() {
+                return Ok(None);
+            }
+            let (own, _) = use_handle(trial, "stranger-own-again", Who::B, self.entry, b).await?;
+            let (subject, _) = use_handle(trial, "subject-again", Who::B, self.entry, a).await?;
+            drop_innocent(&mut shared, &own);
+            let here = values(&subject);
+            shared.retain(|value| here.contains(value));
+        }
+        // The value itself may be a secret of A's.
+        let shown = shared.into_iter().next().map(|value| crate::redact::fingerprint(&value));
+        Ok(shown
+            .map(|value| format!("the value `{value}` that A's handle brings to A, and B's own handle never brings")))
+    }
+
+    /// Whether A's view of its object stands still until B uses A's handle, and then changes.
+    async fn changed(&self, trial: &mut Trial<'_, '_>, experiment: &Experiment<'_>) -> Result<Option<String>, Halt> {
+        let Some(viewer) = experiment.viewer.as_ref().filter(|viewer| *viewer != self.entry) else { return Ok(None) };
+        let (a, forged) = (&experiment.handles.a.handle, &experiment.handles.forged);
+        let mut views: Vec<Value> = Vec::new();
+        for step in ["owner-view", "owner-view", "forged-handle", "owner-view", "subject-again", "owner-view"] {
+            match step {
+                "forged-handle" => drop(use_handle(trial, step, Who::B, self.entry, forged).await?),
+                "subject-again" => drop(use_handle(trial, step, Who::B, self.entry, a).await?),
+                _ => {
+                    let (view, _) = use_handle(trial, step, Who::A, viewer, a).await?;
+                    views.extend(view.result().cloned());
+                }
+            }
+        }
+        Ok(match &views[..] {
+            [first, second, after_forged, after_b]
+                if first == second && second == after_forged && after_forged != after_b =>
+            {
+                Some(format!(
+                    "an effect on A's object: A's own view by {viewer} changes with B's use, and not with a forged one"
+                ))
+            }
+            _ => None,
+        })
+    }
+}
+
+const REPETITIONS: usize = 3;
