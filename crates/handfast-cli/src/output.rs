@@ -21,9 +21,18 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Text in which a server's words stand, line by line: nothing in it moves the cursor, rings the bell or turns text around.
+pub(crate) fn harmless(text: &str) -> String {
+    text.lines().map(|line| on_one_line(line) + "\n").collect()
+}
+
+fn on_one_line(text: &str) -> String {
+    text.chars().map(|c| if handfast_probe::redact::is_printable(c) { c } else { ' ' }).collect()
+}
+
 /// One line to standard error.
 pub(crate) fn complain(line: &str) {
-    let line = line.replace(['\n', '\r'], " ");
+    let line = on_one_line(line);
     // Nobody is left to tell if this fails.
     let _ = writeln!(io::stderr(), "handfast: {line}");
 }

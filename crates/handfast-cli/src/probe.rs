@@ -1,6 +1,6 @@
 //! `handfast probe`.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{fmt::Write, path::PathBuf, process::ExitCode};
 
 use clap::ValueEnum;
 use handfast_probe::{
@@ -93,17 +93,20 @@ async fn plan(run: &Run) -> Result<ExitCode, Failure> {
     };
     let mut text =
         String::from("Calls that a run would begin with, as A and as B; handles are filled in as they are minted.\n\n");
+    let redactor = run.redactor();
     for Planned { tool, arguments, left_out } in planned {
         let line = match (left_out, arguments) {
-            (Some(why), _) => format!("left out   {tool}: {why}\n"),
-            (None, Ok(arguments)) => format!("tools/call {tool} {arguments}\n"),
-            (None, Err(why)) => format!("impossible {tool}: {why}\n"),
+            (Some(why), _) => format!("left out   {tool}: {why}"),
+            (None, Ok(arguments)) => format!("tools/call {tool} {arguments}"),
+            (None, Err(why)) => format!("impossible {tool}: {why}"),
         };
-        text.push_str(&line);
+        let _ = writeln!(text, "{}", redactor.excerpt(&line, LONGEST_LINE).replace('\n', " "));
     }
-    output::print(&text)?;
+    output::print(&output::harmless(&text))?;
     Ok(ExitCode::SUCCESS)
 }
+
+const LONGEST_LINE: usize = 1000;
 
 /// Said at the start of every run that calls tools.
 pub(crate) const NOTICE: &str =

@@ -114,11 +114,18 @@ impl Maker<'_> {
             }
         }
         let least = schema.get("minProperties").and_then(Value::as_u64).unwrap_or(0).min(MOST_ITEMS) as usize;
-        for number in 0.. {
+        // First what is known and optional, then names of our own where those are allowed.
+        for (name, property) in properties.into_iter().flatten() {
+            if object.len() < least && !object.contains_key(name) {
+                object.insert(name.clone(), self.value(property, name, depth + 1));
+            }
+        }
+        let further = schema.get("additionalProperties").filter(|further| further.is_object()).unwrap_or(&Value::Null);
+        for number in 0..MOST_ITEMS {
             if object.len() >= least {
                 break;
             }
-            object.insert(format!("key{number}"), self.value(&Value::Null, "key", depth + 1));
+            object.insert(format!("key{number}"), self.value(further, "key", depth + 1));
         }
         object
     }
@@ -163,7 +170,8 @@ impl Maker<'_> {
     }
 
     fn array(&self, schema: &Value, name: &str, depth: usize) -> Value {
-        let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(1).clamp(1, MOST_ITEMS);
+        let wanted = u64::from(depth <= DEEP_ENOUGH);
+        let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(wanted).clamp(wanted, MOST_ITEMS);
         let most = schema.get("maxItems").and_then(Value::as_u64).unwrap_or(least);
         let prefix = schema.get("prefixItems").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         let item = schema.get("items").unwrap_or(&Value::Null);
@@ -259,7 +267,12 @@ impl Maker<'_> {
         for key in ["oneOf", "anyOf"] {
             if let Some(branches) = members.get(key).and_then(Value::as_array).filter(|branches| !branches.is_empty()) {
                 // The null of `anyOf: [string, null]` is the last resort.
-                let useful: Vec<&Value> = branches.iter().filter(|branch| kind_of(branch) != "null").collect();
+                let is_null = |branch: &&Value| kind_of(branch) == "null";
+                let nulls: Vec<&Value> = branches.iter().filter(is_null).collect();
+                let mut useful: Vec<&Value> = branches.iter().filter(|branch| !is_null(branch)).collect();
+                if useful.is_empty() || (depth > DEEP_ENOUGH && !nulls.is_empty()) {
+                    useful = nulls;
+                }
                 if let Some(branch) = useful.get(self.attempt % useful.len().max(1)) {
                     merge(&mut flat, self.flat(branch, depth + 1));
                 }
@@ -308,11 +321,20 @@ fn merge(into: &mut Value, from: Value) {
         match (into.get_mut(&key), value) {
             (Some(Value::Object(own)), Value::Object(other)) if key == "properties" => own.extend(other),
             (Some(Value::Array(own)), Value::Array(other)) if key == "required" => own.extend(other),
+            (Some(own), other) if STRICTER_UP.contains(&key.as_str()) => *own = stricter(own, other, f64::max),
+            (Some(own), other) if STRICTER_DOWN.contains(&key.as_str()) => *own = stricter(own, other, f64::min),
             (Some(_), _) => {}
             (None, value) => {
                 into.insert(key, value);
             }
         }
+    }
+}
+
+fn stricter(one: &Value, other: Value, pick: fn(f64, f64) -> f64) -> Value {
+    match (one.as_f64(), other.as_f64()) {
+        (Some(a), Some(b)) if pick(a, b) == b => other,
+        _ => one.clone(),
     }
 }
 
@@ -328,11 +350,22 @@ fn kind_of(schema: &Value) -> &str {
     }
 }
 
-fn integer(schema: &Value) -> Value {
+/// The stricter of two bounds, one of which excludes its end.
+fn bounds(schema: &Value, step: f64) -> (Option<f64>, Option<f64>) {
     let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
+    let stricter = |one: Option<f64>, two: Option<f64>, pick: fn(f64, f64) -> f64| match (one, two) {
+        (Some(one), Some(two)) => Some(pick(one, two)),
+        (one, two) => one.or(two),
+    };
+    let least = stricter(bound("minimum"), bound("exclusiveMinimum").map(|least| least + step), f64::max);
+    let most = stricter(bound("maximum"), bound("exclusiveMaximum").map(|most| most - step), f64::min);
+    (least, most)
+}
+
+fn integer(schema: &Value) -> Value {
     let step = schema.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0).unwrap_or(1.0);
-    let least = bound("minimum").map(f64::ceil).or_else(|| bound("exclusiveMinimum").map(|least| least.floor() + 1.0));
-    let most = bound("maximum").map(f64::floor).or_else(|| bound("exclusiveMaximum").map(|most| most.ceil() - 1.0));
+    let (least, most) = bounds(schema, 1.0);
+    let (least, most) = (least.map(f64::ceil), most.map(f64::floor));
     let wanted = f64::max(1.0, least.unwrap_or(1.0)).min(most.unwrap_or(f64::MAX));
     let stepped = (wanted / step).ceil() * step;
     let value = if most.is_some_and(|most| stepped > most) { (wanted / step).floor() * step } else { stepped };
@@ -340,10 +373,7 @@ fn integer(schema: &Value) -> Value {
 }
 
 fn number(schema: &Value) -> Value {
-    let bound = |key: &str| schema.get(key).and_then(Value::as_f64);
-    let least = bound("minimum").or_else(|| bound("exclusiveMinimum"));
-    let most = bound("maximum").or_else(|| bound("exclusiveMaximum"));
-    let value = match (least, most) {
+    let value = match bounds(schema, 0.0) {
         (Some(least), Some(most)) => least + (most - least) / 2.0,
         (Some(least), None) => least + 1.0,
         (None, Some(most)) => f64::min(1.0, most - 1.0),
@@ -358,7 +388,11 @@ fn number(schema: &Value) -> Value {
 
 fn distinct(value: &Value, at: usize) -> Value {
     match value {
-        Value::String(text) => Value::String(format!("{text}{at}")),
+        // Of the same length: there may be a bound.
+        Value::String(text) => {
+            let kept: String = text.chars().take(text.chars().count().saturating_sub(2)).collect();
+            Value::String(format!("{kept}{at:02}"))
+        }
         Value::Number(number) => json!(number.as_i64().unwrap_or(0) + at as i64),
         other => other.clone(),
     }
@@ -380,6 +414,7 @@ fn formatted(format: &str, word: &str) -> Option<String> {
         }
         "ipv4" => "192.0.2.1".to_owned(),
         "ipv6" => "2001:db8::1".to_owned(),
+        "relative-json-pointer" => "0".to_owned(),
         "json-pointer" => format!("/{word}"),
         "regex" => "a+".to_owned(),
         _ => return None,
@@ -407,6 +442,11 @@ fn short(text: &str) -> String {
     text.chars().take(160).collect()
 }
 
+/// Bounds of which the larger, and of which the smaller, is the stricter.
+const STRICTER_UP: [&str; 5] = ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties"];
+const STRICTER_DOWN: [&str; 5] = ["maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"];
+/// From here on a recursive schema is ended where it lets itself be ended.
+const DEEP_ENOUGH: usize = 4;
 const FUEL: usize = 20_000;
 const LONGEST_PATTERN: usize = 500;
 const ATTEMPTS: usize = 6;

@@ -138,6 +138,11 @@ impl Refusal {
         self.by == RefusedBy::RpcError(meta::INTERNAL_ERROR) || CRASH.is_match(&self.text)
     }
 
+    /// Whether the refusal speaks of load or limits: it says "not now", not "not you".
+    pub fn reads_like_an_outage(&self) -> bool {
+        OUTAGE.is_match(&self.text)
+    }
+
     /// The refusal without what differs from call to call (handles, numbers, canaries), to compare two of them.
     pub fn normalised(&self, presented: &[String]) -> String {
         let mut text = self.text.clone();
@@ -160,6 +165,11 @@ static CRASH: LazyLock<Regex> = LazyLock::new(|| {
         r"failed to (parse|decode|deserialize)|could not (parse|decode)|not decodable|undecodable|invalid base64|invalid character"
     ))
     .expect("constant pattern")
+});
+#[allow(clippy::expect_used)]
+static OUTAGE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)rate.?limit|too many (requests|calls|attempts)|quota|throttl|try again|try later|temporarily|overload|\bbusy\b|unavailable|timed? ?out|maintenance")
+        .expect("constant pattern")
 });
 #[allow(clippy::expect_used)]
 static INTEGRITY: LazyLock<Regex> = LazyLock::new(|| {
@@ -238,6 +248,18 @@ mod tests {
         }
         let internal = Refusal { by: RefusedBy::RpcError(-32603), text: "oops".to_owned() };
         assert!(internal.reads_like_a_crash());
+    }
+
+    #[test]
+    fn not_now_is_told_from_not_you() {
+        let tool = |text: &str| Refusal { by: RefusedBy::ToolError, text: text.to_owned() };
+        for outage in ["Rate limit exceeded, try again in 3 s", "too many requests", "service temporarily unavailable"]
+        {
+            assert!(tool(outage).reads_like_an_outage(), "{outage}");
+        }
+        for decision in ["unknown workspace", "not your workspace", "invalid requestState"] {
+            assert!(!tool(decision).reads_like_an_outage(), "{decision}");
+        }
     }
 
     #[test]

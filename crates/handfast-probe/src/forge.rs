@@ -6,11 +6,15 @@ use serde_json::{Number, Value};
 use crate::random;
 
 /// A handle that was never minted, shaped like the given ones: common prefix, separators, length and alphabet stay.
-/// `taken` are handles that exist; the result is none of them.
-pub fn handle(like: &Value, other: &Value, taken: &[Value]) -> Value {
+/// `taken` are handles that exist; the result is none of them. `most` is the largest number that is taken at all.
+pub fn handle(like: &Value, other: &Value, taken: &[Value], most: Option<u64>) -> Value {
     loop {
         let forged = match like {
-            Value::Number(_) => Value::Number(Number::from(far_number())),
+            Value::Number(_) => Value::Number(Number::from(match most {
+                // As far up as is allowed: counters begin at the other end.
+                Some(most) if most < 2_000_000_000 => most - random::below((most / 4).max(1) as usize) as u64,
+                _ => far_number(),
+            })),
             Value::String(text) => Value::String(handle_text(text, other.as_str().unwrap_or(text))),
             other => other.clone(),
         };
@@ -186,7 +190,7 @@ mod tests {
     use super::*;
 
     fn forged(like: &str, other: &str) -> String {
-        let value = handle(&Value::from(like), &Value::from(other), &[]);
+        let value = handle(&Value::from(like), &Value::from(other), &[], None);
         value.as_str().unwrap_or_default().to_owned()
     }
 
@@ -202,8 +206,10 @@ mod tests {
     fn a_short_counter_is_forged_far_away() {
         let made = forged("presentation_1", "presentation_2");
         assert!(made.starts_with("presentation_") && made.len() > 20, "{made}");
-        let number = handle(&Value::from(17), &Value::from(18), &[]);
+        let number = handle(&Value::from(17), &Value::from(18), &[], None);
         assert!(number.as_u64().is_some_and(|number| (100_000_000..2_000_000_000).contains(&number)));
+        let bounded = handle(&Value::from(17), &Value::from(18), &[], Some(100_000));
+        assert!(bounded.as_u64().is_some_and(|number| (75_000..=100_000).contains(&number)), "{bounded}");
     }
 
     #[test]
@@ -245,7 +251,7 @@ mod tests {
 
         #[test]
         fn forging_never_panics_and_never_repeats(like in "\\PC{1,60}", other in "\\PC{1,60}") {
-            let value = handle(&Value::from(like.clone()), &Value::from(other), &[]);
+            let value = handle(&Value::from(like.clone()), &Value::from(other), &[], None);
             prop_assert_ne!(value, Value::from(like));
         }
     }

@@ -14,11 +14,12 @@ fn short_digest(value: &str) -> String {
 }
 
 /// Replaces secrets in text that goes into a report.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct Redactor {
     replacements: Vec<Replacement>,
 }
 
+#[derive(Clone)]
 struct Replacement {
     secret: String,
     shown: String,
@@ -40,11 +41,16 @@ impl Redactor {
     pub fn shorten(&mut self, value: &str) {
         if value.chars().count() >= WORTH_SHORTENING {
             self.add(value, fingerprint(value));
+            // As it stands in a URI.
+            let encoded: String = value.bytes().map(percent_encoded).collect();
+            if encoded != value {
+                self.add(&encoded, fingerprint(value));
+            }
         }
     }
 
     fn add(&mut self, secret: &str, shown: String) {
-        if secret.is_empty() || self.replacements.iter().any(|known| known.secret == secret) {
+        if secret.chars().count() < SHORTEST_SECRET || self.replacements.iter().any(|known| known.secret == secret) {
             return;
         }
         self.replacements.push(Replacement { secret: secret.to_owned(), shown });
@@ -74,7 +80,7 @@ impl Redactor {
             clean.push('…');
         }
         let printable: String =
-            clean.chars().map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c }).collect();
+            clean.chars().map(|c| if c == '\n' || is_printable(c) { c } else { '\u{fffd}' }).collect();
         match printable.char_indices().nth(limit) {
             None => printable,
             Some((end, _)) => format!("{}…", &printable[..end]),
@@ -94,5 +100,22 @@ impl Redactor {
     }
 }
 
+/// Whether a character only shows itself: it moves no cursor, rings no bell and turns no text around.
+pub fn is_printable(c: char) -> bool {
+    let turns_text =
+        matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
+    !c.is_control() && !turns_text
+}
+
+fn percent_encoded(byte: u8) -> String {
+    if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+        char::from(byte).to_string()
+    } else {
+        format!("%{byte:02X}")
+    }
+}
+
 const HEAD: usize = 6;
+/// Anything shorter is in every text.
+const SHORTEST_SECRET: usize = 3;
 const WORTH_SHORTENING: usize = 12;

@@ -7,9 +7,12 @@ use serde_json::{Map, Value};
 use crate::{
     check::{Check, Level},
     evidence::Step,
+    redact::Redactor,
     target::Era,
     verdict::{Halt, Judgement, Observation, Reason, Row, Severity, Verdict},
 };
+
+const LONGEST_TEXT: usize = 600;
 
 /// Version of the JSON form.
 pub const VERSION: u32 = 1;
@@ -185,13 +188,46 @@ impl Totals {
 }
 
 impl Report {
+    /// The report as it may leave the program: no credential, no whole handle or state, no control character, and no text
+    /// of a server's beyond a bound. Applied once, where a report is made, to every text in it.
+    #[must_use]
+    pub fn clean(mut self, redactor: &Redactor) -> Self {
+        let short = |text: &mut String| *text = redactor.excerpt(text, LONGEST_TEXT);
+        short(&mut self.target.address);
+        self.target.endpoint.iter_mut().for_each(short);
+        self.notes.iter_mut().for_each(short);
+        if let Some(handshake) = &mut self.handshake {
+            short(&mut handshake.version);
+            handshake.server = redactor.json(&handshake.server, LONGEST_TEXT);
+        }
+        for check in &mut self.checks {
+            short(&mut check.detail);
+            check.observations.iter_mut().for_each(|observation| short(&mut observation.text));
+            for point in &mut check.evidence.entry_points {
+                short(&mut point.row.entry);
+                short(&mut point.row.detail);
+                for value in point.facts.values_mut() {
+                    *value = redactor.json(value, LONGEST_TEXT);
+                }
+            }
+            for step in &mut check.evidence.exchanges {
+                short(&mut step.call);
+                short(&mut step.answer);
+                step.arguments = redactor.json(&step.arguments, LONGEST_TEXT);
+            }
+        }
+        self
+    }
+
     /// The exit code, the same for every format: 1 something confirmed; 3 something errored, nothing tested at all, or
-    /// (strict) something skipped; 0 otherwise.
+    /// (strict) something skipped, an entry point included; 0 otherwise.
     pub fn exit_code(&self, strict: bool) -> u8 {
         let Totals { confirmed, refuted, skipped, errored, .. } = self.totals;
+        let points = self.checks.iter().flat_map(|check| &check.evidence.entry_points);
+        let untested = points.filter(|point| point.row.verdict == Verdict::Skipped).count();
         match () {
             () if confirmed > 0 => 1,
-            () if errored > 0 || refuted == 0 || (strict && skipped > 0) => 3,
+            () if errored > 0 || refuted == 0 || (strict && skipped + untested > 0) => 3,
             () => 0,
         }
     }

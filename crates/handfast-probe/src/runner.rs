@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use crate::{
@@ -14,6 +15,7 @@ use crate::{
     disposition::{self, Disposition, Unclear},
     identity::{Identities, Who},
     profile::Profile,
+    redact::Redactor,
     report::{CheckReport, HandshakeReport, Report, TargetReport, Tool, Totals, VERSION},
     surface::{self, Surface},
     target::{self, Address, Fault, Handshake, NoTarget, Options, Reply, Target},
@@ -96,10 +98,11 @@ impl Run {
             ));
         }
         let calls = session.calls();
+        let redactor = std::mem::take(&mut session.redactor);
         session.close().await;
         let mut report = self.report(checks, Some(shown), calls, notes, deadline);
         report.target.endpoint = Some(endpoint);
-        Ok(report)
+        Ok(report.clean(&redactor))
     }
 
     /// Finds the handles of the server and returns what it lists and what was found.
@@ -110,13 +113,13 @@ impl Run {
         let deadline = Deadline::after(self.max_time);
         let (target, _, surface) = match self.open(deadline).await? {
             Ok(opened) => opened,
-            Err(halt) => return Ok(Err(halt)),
+            Err(halt) => return Ok(Err(self.cleaned(halt))),
         };
         let mut session = self.session(target, surface, deadline, progress);
         let explored = discovery::explore(&mut Trial::new(&mut session)).await;
         let found = (session.surface.clone(), session.map.clone());
         session.close().await;
-        Ok(explored.map(|()| found))
+        Ok(explored.map(|()| found).map_err(|halt| self.cleaned(halt)))
     }
 
     /// Lists the server, and says which calls a run would begin with, without making any of them.
@@ -127,12 +130,38 @@ impl Run {
         let deadline = Deadline::after(self.max_time);
         let (target, _, surface) = match self.open(deadline).await? {
             Ok(opened) => opened,
-            Err(halt) => return Ok(Err(halt)),
+            Err(halt) => return Ok(Err(self.cleaned(halt))),
         };
         let session = self.session(target, surface, deadline, progress);
         let planned = planned(&session);
         session.close().await;
         Ok(Ok(planned))
+    }
+
+    /// Everything that no output may show: the credentials, the values of added headers, the query of the URL.
+    pub fn redactor(&self) -> Redactor {
+        let mut redactor = Redactor::default();
+        for who in [Who::A, Who::B, Who::Impostor] {
+            let identity = self.identities.of(who);
+            // A synthetic identity is no secret, and a reader wants to see it come back.
+            if let (Some(credential), false) = (identity.credential(), identity.synthetic) {
+                redactor.hide(credential, who.label());
+            }
+        }
+        for header in &self.options.http.headers {
+            redactor.hide(header.value.expose_secret(), &format!("header {}", header.name));
+        }
+        if let Address::Http(url) = &self.address {
+            redactor.hide(url.query().unwrap_or_default(), "the URL");
+            // Short values hide nothing, and would blot out half of the report.
+            let values = url.query_pairs().filter(|(_, value)| value.len() >= 6);
+            values.for_each(|(_, value)| redactor.hide(&value, "the URL"));
+        }
+        redactor
+    }
+
+    fn cleaned(&self, halt: Halt) -> Halt {
+        Halt { detail: self.redactor().excerpt(&halt.detail, LONGEST_DETAIL), ..halt }
     }
 
     fn session<'r>(
@@ -142,7 +171,16 @@ impl Run {
         deadline: Deadline,
         progress: &'r dyn Fn(&str),
     ) -> Session<'r> {
-        Session::new(target, surface, &self.profile, self.include_destructive, self.max_calls, deadline, progress)
+        Session::new(
+            target,
+            surface,
+            &self.profile,
+            self.include_destructive,
+            self.max_calls,
+            deadline,
+            self.redactor(),
+            progress,
+        )
     }
 
     async fn open(&self, deadline: Deadline) -> Result<Result<(Target, Handshake, Surface), Halt>, Unusable> {
@@ -186,7 +224,7 @@ impl Run {
 
     fn nothing_tested(&self, halt: Halt, handshake: Option<HandshakeReport>, deadline: Deadline) -> Report {
         let checks = self.checks.iter().map(|check| CheckReport::halted(check, halt.clone())).collect();
-        self.report(checks, handshake, 0, Vec::new(), deadline)
+        self.report(checks, handshake, 0, Vec::new(), deadline).clean(&self.redactor())
     }
 
     fn report(
@@ -253,6 +291,8 @@ fn unlisted(reply: &Reply) -> Halt {
         other => Halt::errored(Reason::Unclear, format!("tools/list was answered with `{}`", other.word())),
     }
 }
+
+const LONGEST_DETAIL: usize = 600;
 
 /// A call that a run would make.
 #[derive(Debug, Clone)]

@@ -121,16 +121,9 @@ impl<'p> Session<'p> {
         include_destructive: bool,
         max_calls: usize,
         deadline: Deadline,
+        redactor: Redactor,
         progress: &'p dyn Fn(&str),
     ) -> Self {
-        let mut redactor = Redactor::default();
-        for who in [Who::A, Who::B, Who::Impostor] {
-            let identity = target.identities().of(who);
-            // A synthetic identity is no secret, and a reader wants to see it come back.
-            if let (Some(credential), false) = (identity.credential(), identity.synthetic) {
-                redactor.hide(credential, who.label());
-            }
-        }
         Self {
             target,
             surface,
@@ -198,12 +191,23 @@ impl<'t, 'p> Trial<'t, 'p> {
             self.session.redactor.shorten(state);
         }
         let sent = strings_in(&Value::Object(call.params.clone()));
+        self.shorten_minted(call, &reply, &sent);
         let answer = Answer { reply, disposition, sent, step: self.steps.len(), last_words: String::new() };
         self.record(step, who, call, &answer);
         match answer.lost().filter(|halt| halt.reason == Reason::Unreachable) {
             Some(halt) => Err(halt),
             None => Ok(answer),
         }
+    }
+
+    /// A call of a minting tool, for whatever reason, mints a handle that no report may show.
+    fn shorten_minted(&mut self, call: &Call, reply: &Reply, sent: &[String]) {
+        let (Body::Result(result), Some(name)) = (&reply.body, call.params.get("name").and_then(Value::as_str)) else {
+            return;
+        };
+        let spots = self.session.map.kinds.iter().filter(|kind| kind.mint == name);
+        let minted: Vec<Value> = spots.filter_map(|kind| emitted::again(result, &kind.spot, sent, None)).collect();
+        minted.iter().for_each(|handle| self.shorten(handle));
     }
 
     async fn send(&mut self, who: Who, call: &Call) -> Result<Reply, Halt> {

@@ -9,6 +9,7 @@ use regex::Regex;
 use serde_json::{Number, Value};
 
 use super::names;
+use crate::canary::Canary;
 
 /// Where in an answer a value stood.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -167,13 +168,13 @@ pub fn emitted(result: &Value, supplied: &[String]) -> Vec<Emitted> {
     found
 }
 
-/// The value at the same spot of a later answer.
-pub fn again(result: &Value, spot: &Spot, supplied: &[String]) -> Option<Value> {
+/// The value at the same spot of a later answer. In a list it is that of the item that carries the mark just planted.
+pub fn again(result: &Value, spot: &Spot, supplied: &[String], mark: Option<&Canary>) -> Option<Value> {
     match spot {
-        Spot::Structured(at) => result.get("structuredContent")?.pointer(at).cloned(),
+        Spot::Structured(at) => in_list(result.get("structuredContent")?, at, mark),
         Spot::TextJson { block, pointer } => {
             let text = result.pointer(&format!("/content/{block}/text"))?.as_str()?;
-            serde_json::from_str::<Value>(text.trim()).ok()?.pointer(pointer).cloned()
+            in_list(&serde_json::from_str::<Value>(text.trim()).ok()?, pointer, mark)
         }
         Spot::Text { label, shape, .. } => {
             let candidates = emitted(result, supplied);
@@ -192,14 +193,27 @@ pub fn again(result: &Value, spot: &Spot, supplied: &[String]) -> Option<Value> 
     }
 }
 
+/// The value at a pointer; where the pointer goes through an array, that of the first item that carries the mark.
+fn in_list(root: &Value, at: &str, mark: Option<&Canary>) -> Option<Value> {
+    let plain = || root.pointer(at).cloned();
+    let parts: Vec<&str> = at.split('/').collect();
+    let (Some(mark), Some(index)) = (mark, parts.iter().position(|part| part.parse::<usize>().is_ok())) else {
+        return plain();
+    };
+    let (above, below) = (parts[..index].join("/"), parts[index + 1..].join("/"));
+    let items = root.pointer(&above).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    let Some(marked) = items.iter().find(|item| mark.is_in(&item.to_string())) else { return plain() };
+    marked.pointer(&if below.is_empty() { String::new() } else { format!("/{below}") }).cloned()
+}
+
 fn in_json(root: &Value, spot: impl Fn(String) -> Spot, found: &mut Vec<Emitted>) {
     for (at, value) in pointer::scalars(root, MAX_CANDIDATES) {
         let emitted = Emitted { spot: spot(at), value: value.clone() };
         if !names::names_no_handle(&emitted.name()) {
+            found.push(emitted);
             if let Some(uri) = value.as_str().filter(|text| text.contains("://")) {
                 in_uris(uri, found);
             }
-            found.push(emitted);
         }
     }
 }

@@ -107,7 +107,14 @@ fn rank(minter: &Tool, emitted: &Emitted, argument: &str, owner: &str) -> Option
     if !a_handle && !opaque(&emitted.value) {
         return None;
     }
-    if names::words(&key) == names::words(argument) && !argument_noun.is_empty() {
+    let words = names::words(argument);
+    let takes_uris = words.last().is_some_and(|word| word == "uri");
+    if takes_uris && matches!(emitted.spot, Spot::Uri(_)) {
+        // The argument wants the whole URI.
+        return None;
+    }
+    let bare = words.len() == 1 && BARE.contains(&words[0].as_str());
+    if names::words(&key) == words && !bare {
         return Some(BY_NAME);
     }
     let same = |one: &[String], two: &[String]| match (one.last(), two.last()) {
@@ -204,6 +211,8 @@ pub(super) const BY_NAME: u8 = 2;
 const BY_MEANING: u8 = 3;
 const BY_TEXT: u8 = 4;
 const BY_URI: u8 = 5;
+/// Names that say nothing of what they name.
+const BARE: [&str; 9] = ["id", "key", "uri", "ref", "token", "number", "uuid", "identifier", "name"];
 const DEEPEST: usize = 2;
 const MOST_PLACES: usize = 200;
 

@@ -324,8 +324,8 @@ pub async fn own_handle(trial: &mut Trial<'_, '_>, who: Who, kind: usize) -> Res
     trial.session.minting.push(kind);
     let minted = mint_call(trial, who, &tool).await;
     trial.session.minting.pop();
-    let Ok((_, answer)) = minted? else { return Ok(None) };
-    let handle = answer.result().and_then(|result| emitted::again(result, &wanted.spot, &answer.sent));
+    let Ok((mark, answer)) = minted? else { return Ok(None) };
+    let handle = answer.result().and_then(|result| emitted::again(result, &wanted.spot, &answer.sent, Some(&mark)));
     if let Some(handle) = &handle {
         trial.shorten(handle);
         trial.session.purse.insert(key, handle.clone());

@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 
 use crate::{
     evidence::Step,
+    redact,
     report::{CheckReport, EntryPoint, Report},
     verdict::Verdict,
 };
@@ -149,7 +150,7 @@ impl Writer {
 
 /// A server's words must not move the cursor or ring the bell.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+    text.chars().map(|c| if redact::is_printable(c) { c } else { ' ' }).collect()
 }
 
 fn shortened(text: &str, limit: usize) -> String {

@@ -115,8 +115,10 @@ impl Http {
             let sent = client.post(self.url.clone()).headers(headers).body(request.to_value().to_string()).send().await;
             match sent {
                 Ok(response) => self.read(response, identity.who, request).await,
-                Err(error) if error.is_connect() => fault(None, Fault::Unreachable(with_hint(chain(&error)))),
-                Err(error) => fault(None, Fault::Closed(chain(&error))),
+                Err(error) if error.is_connect() => {
+                    fault(None, Fault::Unreachable(with_hint(chain(&error.without_url()))))
+                }
+                Err(error) => fault(None, Fault::Closed(chain(&error.without_url()))),
             }
         };
         tokio::time::timeout(timeout, exchange).await.unwrap_or_else(|_| fault(None, Fault::TimedOut(timeout)))
@@ -205,7 +207,7 @@ impl Http {
         let body = notification.to_value().to_string();
         let sent =
             self.client_of(identity.who)?.post(self.url.clone()).headers(headers).body(body).timeout(timeout).send();
-        sent.await.map(drop).map_err(|error| chain(&error))
+        sent.await.map(drop).map_err(|error| chain(&error.without_url()))
     }
 
     /// Ends the legacy sessions that this run was given. "Clients that no longer need a session SHOULD send DELETE."
@@ -259,7 +261,7 @@ async fn read_whole(mut response: reqwest::Response, status: StatusCode, request
             Ok(Some(chunk)) if bytes.len() + chunk.len() > limit => return Body::Fault(Fault::TooLarge(limit)),
             Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
             Ok(None) => break,
-            Err(error) => return Body::Fault(Fault::Closed(chain(&error))),
+            Err(error) => return Body::Fault(Fault::Closed(chain(&error.without_url()))),
         }
     }
     match message::parse(&bytes) {
@@ -282,7 +284,7 @@ async fn read_stream(mut response: reqwest::Response, request: &Request, limit: 
         let chunk = match response.chunk().await {
             Ok(Some(chunk)) => chunk,
             Ok(None) => return Body::Fault(Fault::Closed("the stream ended".to_owned())),
-            Err(error) => return Body::Fault(Fault::Closed(chain(&error))),
+            Err(error) => return Body::Fault(Fault::Closed(chain(&error.without_url()))),
         };
         received += chunk.len();
         let Ok(events) = decoder.push(&chunk) else { return Body::Fault(Fault::TooLarge(limit)) };

@@ -56,12 +56,14 @@ impl Recorded {
 /// What to do with a request.
 #[derive(Debug, Clone)]
 pub(crate) enum Act {
-    /// Let the twin answer.
+    /// Let the twin answer, at its own path.
     Forward,
     /// Let the twin answer somebody with this token.
     As(&'static str),
     /// Let the twin answer, and change the body of its answer.
     Changed(fn(&str) -> String),
+    /// Let the twin answer, and write the body of its answer in another way. Held open: the connection does not end.
+    Framed { write: fn(&str) -> Vec<Vec<u8>>, held: bool },
     /// A JSON-RPC result.
     Result(Value),
     /// A JSON-RPC error.
@@ -179,18 +181,29 @@ async fn serve(
             let head = format!("HTTP/1.1 {status} so\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n");
             socket.write_all(head.as_bytes()).await
         }
+        Act::Framed { write, held } => {
+            let reply = forward(&request, upstream.expect("somebody to forward to")).await?;
+            let reply = String::from_utf8_lossy(&reply).into_owned();
+            in_pieces(&mut socket, write(reply.split_once("\r\n\r\n").map_or("", |(_, body)| body))).await?;
+            if held { std::future::pending().await } else { socket.shutdown().await }
+        }
         Act::Raw(pieces) => {
-            for piece in pieces {
-                socket.write_all(&piece).await?;
-                socket.flush().await?;
-                // Lets the other side read before the next piece comes.
-                tokio::task::yield_now().await;
-            }
+            in_pieces(&mut socket, pieces).await?;
             socket.shutdown().await
         }
         Act::Close => Ok(()),
         Act::Hang => std::future::pending().await,
     }
+}
+
+async fn in_pieces(socket: &mut TcpStream, pieces: Vec<Vec<u8>>) -> std::io::Result<()> {
+    for piece in pieces {
+        socket.write_all(&piece).await?;
+        socket.flush().await?;
+        // Lets the other side read before the next piece comes.
+        tokio::task::yield_now().await;
+    }
+    Ok(())
 }
 
 async fn answer(socket: &mut TcpStream, message: &Value) -> std::io::Result<()> {
@@ -238,9 +251,9 @@ async fn read(socket: &mut TcpStream) -> std::io::Result<Option<Recorded>> {
 }
 
 async fn forward(request: &Recorded, upstream: &str) -> std::io::Result<Vec<u8>> {
-    let authority = upstream.trim_start_matches("http://").split('/').next().unwrap_or_default();
+    let (authority, path) = upstream.trim_start_matches("http://").split_once('/').expect("a URL with a path");
     let mut twin = TcpStream::connect(authority).await?;
-    let mut head = format!("{} {} HTTP/1.1\r\nconnection: close\r\n", request.verb, request.path);
+    let mut head = format!("{} /{path} HTTP/1.1\r\nconnection: close\r\n", request.verb);
     for (name, value) in request.headers.iter().filter(|(name, _)| name != "connection") {
         head.push_str(&format!("{name}: {value}\r\n"));
     }

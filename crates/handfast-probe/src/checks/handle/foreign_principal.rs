@@ -111,7 +111,12 @@ fn conclude(mut rows: Vec<Row>, mut observations: Vec<Observation>) -> Judgement
             row.verdict = Verdict::Errored;
         }
     }
+    let untested = rows.iter().filter(|row| is_untested(row)).count();
     let mut judgement = Judgement::over(rows, observations);
+    if judged && untested > 0 {
+        judgement.detail =
+            format!("{}; {untested} of {} entry points could not be tested", judgement.detail, judgement.rows.len());
+    }
     let confirmed = judgement.rows.iter().filter(|row| row.verdict == Verdict::Confirmed).count();
     if confirmed > 1 {
         judgement.detail = format!("{} (and {} more entry points)", judgement.detail, confirmed - 1);
@@ -218,12 +223,27 @@ async fn of_entry(
         Halt::skipped(Reason::SecondIdentityNotLive, format!("B could not use its own handle: {said}"))
     })?;
     let (unissued, unissued_canary) = use_handle(trial, "forged-handle", Who::B, entry, &forged).await?;
-    plan.presents_unissued(&unissued, &[emitted::text_of(&forged)])?;
+    if let Err(halt) = plan.presents_unissued(&unissued, &[emitted::text_of(&forged)]) {
+        // No verdict without the control; but what B gets from A's handle is worth telling.
+        let (subject, _) = use_handle(trial, "subject", Who::B, entry, &a.handle).await?;
+        if let Some((mark, at)) = a.marked(&subject) {
+            let text = format!("{entry}: B presented A's handle and got A's canary `{}` at {at}", mark.long);
+            observations.push(Observation { id: "owner-data-without-control", text });
+        }
+        return Err(halt);
+    }
     let controls = plan.hold()?;
 
     let (subject, planted) = use_handle(trial, "subject", Who::B, entry, &a.handle).await?;
     let (again, planted_again) = use_handle(trial, "subject-again", Who::B, entry, &a.handle).await?;
 
+    // Before A writes again and covers what B wrote.
+    let view = match experiment.reader.clone().filter(|reader| reader != entry) {
+        Some(reader) if subject.disposition == Disposition::Accepted => {
+            Some(use_handle(trial, "owner-view", Who::A, &reader, &a.handle).await?.0)
+        }
+        _ => None,
+    };
     let (after_a, _) = use_handle(trial, "owner-again", Who::A, entry, &a.handle).await?;
     let (after_b, _) = use_handle(trial, "stranger-own-again", Who::B, entry, &b.handle).await?;
     for (answer, who) in [(&after_a, "A"), (&after_b, "B")] {
@@ -270,6 +290,7 @@ async fn of_entry(
         own: [&own, &after_b],
         unissued: &unissued,
         subjects: [&subject, &again],
+        view: view.as_ref(),
         planted: [&planted, &planted_again],
         unissued_planted: &unissued_canary,
         forged_honoured: exchange.is_forged_honoured(),

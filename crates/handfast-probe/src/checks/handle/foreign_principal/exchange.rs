@@ -51,7 +51,7 @@ impl Exchange<'_> {
                     Halt::errored(
                         Reason::Unclear,
                         format!(
-                            "A's handle made the server fall over where a forged one did not: {}",
+                            "A's handle was refused as if by a crash or a limit, where a forged one was not: {}",
                             trial.clean(&text)
                         ),
                     ),
@@ -119,6 +119,7 @@ impl Exchange<'_> {
             Negative::Refused(words) => refusal.normalised(&[emitted::text_of(&self.handles.a.handle)]) == *words,
             _ => false,
         };
-        (refusal.reads_like_a_crash() && !like_the_forged_one).then(|| refusal.text.clone())
+        let decides_nothing = refusal.reads_like_a_crash() || refusal.reads_like_an_outage();
+        (decides_nothing && !like_the_forged_one).then(|| refusal.text.clone())
     }
 }

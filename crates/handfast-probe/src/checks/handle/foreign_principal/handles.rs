@@ -55,8 +55,10 @@ pub(super) async fn mint(trial: &mut Trial<'_, '_>, who: Who, kind: &Kind) -> Re
         return Ok(Err(halt));
     }
     let accepted = answer.disposition == Disposition::Accepted;
-    let handle =
-        answer.result().filter(|_| accepted).and_then(|result| emitted::again(result, &kind.spot, &answer.sent));
+    let handle = answer
+        .result()
+        .filter(|_| accepted)
+        .and_then(|result| emitted::again(result, &kind.spot, &answer.sent, Some(&canary)));
     Ok(match handle {
         Some(handle) => {
             trial.shorten(&handle);
@@ -82,9 +84,21 @@ pub(super) async fn mint_both(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<
         let detail = format!("{} gives A and B the same handle, so B's use of it says nothing", kind.mint);
         return Err(Halt::skipped(Reason::HandleWitnessUnusable, detail));
     }
-    let forged = forge::handle(&a.handle, &b.handle, &[a.handle.clone(), b.handle.clone()]);
+    let forged = forge::handle(&a.handle, &b.handle, &[a.handle.clone(), b.handle.clone()], most_allowed(trial, kind));
     trial.shorten(&forged);
     Ok(Handles { a, b, forged })
+}
+
+/// The largest number that every entry point of a kind takes, by its schema.
+pub(super) fn most_allowed(trial: &Trial<'_, '_>, kind: &Kind) -> Option<u64> {
+    let maximum = |entry: &Entry| match entry {
+        Entry::Tool { tool, argument } => {
+            let schema = &trial.session.surface.tool(tool)?.input;
+            schema.get("properties")?.get(argument)?.get("maximum")?.as_u64()
+        }
+        _ => None,
+    };
+    kind.entries.iter().filter_map(maximum).min()
 }
 
 /// Somebody uses a handle at an entry point.

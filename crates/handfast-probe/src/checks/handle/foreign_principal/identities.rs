@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::handles::{Handles, in_order, mint, use_handle};
+use super::handles::{Handles, Manner, in_order, mint, use_handle};
 use crate::{
     arguments::{self, Wish},
     discovery::{self, Kind, names},
@@ -51,7 +51,9 @@ pub(super) async fn told_apart(
             _ => {}
         }
     }
-    for (_, entry) in in_order(trial, &kind.entries, &mut Vec::new()).into_iter().take(ENTRIES_ASKED) {
+    let harmless =
+        in_order(trial, &kind.entries, &mut Vec::new()).into_iter().filter(|(manner, _)| *manner != Manner::Ends);
+    for (_, entry) in harmless.take(ENTRIES_ASKED) {
         let Ok((a, _)) = use_handle(trial, "owner-use", Who::A, &entry, &handles.a.handle).await else { continue };
         let Ok((b, _)) = use_handle(trial, "stranger-own-use", Who::B, &entry, &handles.b.handle).await else {
             continue;

@@ -4,7 +4,7 @@
 use super::{
     Experiment,
     exchange::Exchange,
-    handles::{Handles, mint, use_handle},
+    handles::{Handles, mint, most_allowed, use_handle},
     witness::{Seen, Witness},
 };
 use crate::{
@@ -37,7 +37,12 @@ pub(super) async fn of_entry(
     plan.accepts(&own, |said| failed("B", said))?;
 
     let a = mint(trial, Who::A, kind).await??;
-    let forged = forge::handle(&a.handle, &b.handle, &[a.handle.clone(), b.handle.clone(), untouched.handle.clone()]);
+    let forged = forge::handle(
+        &a.handle,
+        &b.handle,
+        &[a.handle.clone(), b.handle.clone(), untouched.handle.clone()],
+        most_allowed(trial, kind),
+    );
     trial.shorten(&forged);
     let (unissued, _) = use_handle(trial, "forged-handle", Who::B, entry, &forged).await?;
     plan.presents_unissued(&unissued, &[emitted::text_of(&forged)])?;

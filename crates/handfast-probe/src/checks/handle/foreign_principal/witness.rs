@@ -95,7 +95,9 @@ impl Witness<'_> {
 
     /// A's name counts only in an answer that says the same as the owner's: "this belongs to alice" names A as well.
     fn named(&self, answer: &Answer) -> Option<Seen> {
-        let (name, _) = self.names?;
+        // `demo` and `guest` stand in many texts for other reasons.
+        let (name, _) =
+            self.names.filter(|(name, _)| name.len() >= SHORTEST_NAME && !COMMON.contains(&name.as_str()))?;
         let (result, own) = (answer.result()?, self.owners_view.result()?);
         let named = |answer: &Answer| marker::find_name(answer.result()?, name, &answer.sent);
         let at = named(answer).filter(|_| likeness::same(result, own))?;
@@ -117,6 +119,8 @@ pub(super) struct Doubt<'d> {
     pub(super) own: [&'d Answer; 2],
     pub(super) unissued: &'d Answer,
     pub(super) subjects: [&'d Answer; 2],
+    /// A's view of its object right after the subject calls, where an entry point shows one.
+    pub(super) view: Option<&'d Answer>,
     /// What B planted in the subject calls.
     pub(super) planted: [&'d Canary; 2],
     /// What B planted under the forged handle.
@@ -132,7 +136,7 @@ impl Doubt<'_> {
         trial: &mut Trial<'_, '_>,
         experiment: &Experiment<'_>,
     ) -> Result<Option<Seen>, Halt> {
-        if let Some(marker) = self.written(trial, experiment).await? {
+        if let Some(marker) = self.written() {
             return Ok(Some(Seen::Marked { marker, severity: Severity::High }));
         }
         // From here on only the difference to a refused forgery tells anything.
@@ -147,16 +151,15 @@ impl Doubt<'_> {
     }
 
     /// Whether what B wrote through A's handle is visible to A.
-    async fn written(&self, trial: &mut Trial<'_, '_>, experiment: &Experiment<'_>) -> Result<Option<String>, Halt> {
-        let Some(reader) = &experiment.reader else { return Ok(None) };
-        let (view, _) = use_handle(trial, "owner-view", Who::A, reader, &experiment.handles.a.handle).await?;
-        let Some(result) = view.result() else { return Ok(None) };
+    fn written(&self) -> Option<String> {
+        let view = self.view?;
+        let result = view.result()?;
         if marker::find_canary(result, self.unissued_planted, &view.sent).is_some() {
             // Writes under a handle that nobody minted reach A as well: the place shows nothing about handles.
-            return Ok(None);
+            return None;
         }
         let found = self.planted.into_iter().find_map(|canary| marker::find_canary(result, canary, &view.sent));
-        Ok(found.map(|at| format!("what B wrote into A's own view at {at}")))
+        found.map(|at| format!("what B wrote into A's own view at {at}"))
     }
 
     /// A value that A's handle brings to A and to B, every time, and that B's own handle never brings.
@@ -234,3 +237,5 @@ impl Doubt<'_> {
 }
 
 const REPETITIONS: usize = 3;
+const SHORTEST_NAME: usize = 3;
+const COMMON: [&str; 10] = ["demo", "guest", "user", "admin", "test", "local", "default", "public", "system", "root"];

@@ -238,6 +238,7 @@ pub(super) async fn attempt(
             _ => Tried::Unclear(clean(&format!("a complete result unlike the honest one: {text}"))),
         },
         Outcome::Refused(refusal) if refusal.reads_like_a_crash() => Tried::Crashed(clean(&refusal.to_string())),
+        Outcome::Refused(refusal) if refusal.reads_like_an_outage() => Tried::Unclear(clean(&refusal.to_string())),
         Outcome::Refused(refusal) => Tried::Refused(clean(&refusal.to_string())),
         Outcome::AskedAgain => Tried::AskedAgain,
         Outcome::Unclear(text) => Tried::Unclear(clean(&text)),
