@@ -87,7 +87,8 @@ pub fn particular_values(result: &Value) -> BTreeSet<String> {
                         .map(|found| found.as_str().to_owned())
                         .filter(|word| word.len() >= SHORTEST_WORD),
                 );
-                if text.len() >= SHORTEST_WORD && !text.contains(char::is_whitespace) {
+                // A whole text as well: "salary of alice" is nobody else's.
+                if text.len() >= SHORTEST_WORD {
                     values.insert(text);
                 }
             }
@@ -209,6 +210,6 @@ mod tests {
         let found = particular_values(
             &json!({"structuredContent": {"key": "sk-83jd7x", "ok": true, "n": 7, "balance": 83417, "kind": "basket note"}}),
         );
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["83417", "sk-83jd7x"]);
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), ["83417", "basket note", "sk-83jd7x"]);
     }
 }

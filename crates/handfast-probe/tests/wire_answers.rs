@@ -71,7 +71,7 @@ const FRAMINGS: [(&str, Write); 17] = [
     ("split in the middle of everything", |body| split(&(notifications() + &one(body)), 7)),
     ("split at every byte", |body| {
         // The whole of a long listing byte by byte would take long and show no more.
-        if body.len() > 1500 { split(&one(body), 61) } else { split(&one(body).replace('\n', "\r\n"), 1) }
+        if body.len() > 500 { split(&one(body), 61) } else { split(&one(body).replace('\n', "\r\n"), 1) }
     }),
     ("another spelling of the type", |body| {
         let head = "HTTP/1.1 200 so\r\nContent-Type: Text/Event-Stream; charset=utf-8\r\nconnection: close\r\n\r\n";

@@ -1,5 +1,6 @@
 //! `matrix.txt`: one line for each twin, with what the probe must say of it. Also read by the tests of the command line,
 //! which hold stdio against the same lines.
+#![allow(dead_code, reason = "each test file uses its part of this")]
 
 /// One line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -136,6 +136,8 @@ struct Experiment<'k> {
     viewer: Option<Entry>,
     /// B sees A's object in a listing, without any handle.
     listed: bool,
+    /// The entry point under test only shows something.
+    reads: bool,
 }
 
 /// Whether a tool that lists or searches, and takes no handle, shows A's marks to B.
@@ -168,9 +170,9 @@ async fn of_kind(
     };
     // Minted last: a server may keep one object for each user alive.
     let handles = mint_both(trial, kind).await?;
-    let mut experiment = Experiment { kind, handles, names, reader: None, viewer: None, listed: false };
+    let mut experiment = Experiment { kind, handles, names, reader: None, viewer: None, listed: false, reads: true };
     let mut rows = Vec::new();
-    let mut entries = in_order(trial, &kind.entries, observations);
+    let mut entries = in_order(trial, kind, observations);
     experiment.viewer = entries.iter().find(|(manner, _)| *manner == Manner::Reads).map(|(_, entry)| entry.clone());
     write_marks(trial, &mut experiment, &entries).await?;
     experiment.listed = is_listed(trial, &experiment).await?;
@@ -179,7 +181,8 @@ async fn of_kind(
         rows.push(Row::halted(&format!("tools/call {}", kind.mint), Halt::errored(Reason::CallLimit, text)));
         entries.truncate(MOST_ENTRIES);
     }
-    for (_, entry) in entries {
+    for (manner, entry) in entries {
+        experiment.reads = manner == Manner::Reads;
         let row = match of_entry(trial, &mut experiment, &entry, observations).await {
             Ok(row) => row,
             Err(halt) => {
@@ -267,6 +270,7 @@ async fn of_entry(
         names: experiment.names.as_ref(),
         innocent: [&own, &unissued],
         listed: experiment.listed,
+        reads: experiment.reads,
     };
     let (first, second) = (witness.look(&subject)?, witness.look(&again)?);
     let exchange = Exchange {

@@ -181,7 +181,7 @@ async fn of_round(
     if let Some((attempt, accepted)) = unseen {
         return confirm(trial, flow, [baseline, &random], &controls, &attempt, &accepted).await;
     }
-    let mut row = tally.conclude(&controls, &entry, observations);
+    let mut row = tally.conclude(&controls, &entry, subjects::envelope_of(&issued) == "opaque", observations);
     row.facts.insert("envelope".into(), subjects::envelope_of(&issued).into());
     row.facts.insert("attempts".into(), tally.attempts.into());
     row.story = story(&[baseline, &random]);
@@ -280,7 +280,10 @@ impl Tally {
         None
     }
 
-    fn conclude(&self, controls: &Controls, entry: &str, observations: &mut Vec<Observation>) -> Row {
+    fn conclude(&self, controls: &Controls, entry: &str, opaque: bool, observations: &mut Vec<Observation>) -> Row {
+        // No more is said than was shown.
+        let how =
+            if opaque { " (an opaque state is only tried by flipping characters and replacing names)" } else { "" };
         let observe = |observations: &mut Vec<Observation>, reason: Reason, text: String| {
             observations.push(Observation { id: reason.slug(), text: format!("{entry}: {text}") });
         };
@@ -332,7 +335,7 @@ impl Tally {
                 Row::refuted(controls, entry, Reason::BadStateIgnored, text)
             }
             _ => {
-                let text = format!("{} altered states were refused: {}", self.refused, self.last_refusal);
+                let text = format!("{} altered states were refused{how}: {}", self.refused, self.last_refusal);
                 Row::refuted(controls, entry, Reason::StateIntegrityHeld, text)
             }
         }

@@ -5,7 +5,11 @@ use serde_json::Value;
 use super::{Experiment, is_final};
 use crate::{
     canary::Canary,
-    discovery::{self, Entry, Kind, emitted, names},
+    discovery::{
+        self, Entry, Kind,
+        emitted::{self, Spot},
+        names,
+    },
     disposition::Disposition,
     forge,
     identity::Who,
@@ -118,11 +122,18 @@ pub(super) async fn use_handle(
 /// Readers first, because they tell what an object holds; what ends an object last. What must not be called is left out.
 pub(super) fn in_order(
     trial: &Trial<'_, '_>,
-    entries: &[Entry],
+    kind: &Kind,
     observations: &mut Vec<Observation>,
 ) -> Vec<(Manner, Entry)> {
+    let by_profile = matches!(kind.spot, Spot::Given(_));
     let mut ordered: Vec<(Manner, Entry)> = Vec::new();
-    for entry in entries {
+    for entry in &kind.entries {
+        if let Some(word) = meant_for_others(entry).filter(|_| !by_profile) {
+            let text =
+                format!("{entry}: `{word}` sounds as if possession is meant to be enough (a profile can name it)");
+            observations.push(Observation { id: "entry-point-left-out", text });
+            continue;
+        }
         let Entry::Tool { tool, .. } = entry else {
             ordered.push((Manner::Reads, entry.clone()));
             continue;
@@ -144,6 +155,13 @@ pub(super) fn in_order(
     }
     ordered.sort_by_key(|(manner, _)| *manner);
     ordered
+}
+
+/// The word by which an argument says that whoever has the value may use it: a share link, an invitation.
+fn meant_for_others(entry: &Entry) -> Option<String> {
+    let (Entry::Tool { argument, .. } | Entry::Prompt { argument, .. } | Entry::Resource { variable: argument, .. }) =
+        entry;
+    names::words(argument).into_iter().find(|word| SHARED.contains(&word.as_str()))
 }
 
 /// What an entry point seems to do with an object, by its name.
@@ -176,6 +194,7 @@ pub(super) async fn write_marks(
 
 const MORE_MINTS: usize = 3;
 const MOST_MARKS: usize = 6;
+const SHARED: [&str; 7] = ["share", "shared", "sharing", "invite", "invitation", "public", "join"];
 const READERS: [&str; 11] =
     ["get", "read", "show", "view", "list", "describe", "fetch", "find", "status", "summarise", "summarize"];
 const ENDERS: [&str; 15] = [

@@ -51,8 +51,7 @@ pub(super) async fn told_apart(
             _ => {}
         }
     }
-    let harmless =
-        in_order(trial, &kind.entries, &mut Vec::new()).into_iter().filter(|(manner, _)| *manner != Manner::Ends);
+    let harmless = in_order(trial, kind, &mut Vec::new()).into_iter().filter(|(manner, _)| *manner != Manner::Ends);
     for (_, entry) in harmless.take(ENTRIES_ASKED) {
         let Ok((a, _)) = use_handle(trial, "owner-use", Who::A, &entry, &handles.a.handle).await else { continue };
         let Ok((b, _)) = use_handle(trial, "stranger-own-use", Who::B, &entry, &handles.b.handle).await else {

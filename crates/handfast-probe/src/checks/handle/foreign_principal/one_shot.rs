@@ -59,6 +59,7 @@ pub(super) async fn of_entry(
         names: experiment.names.as_ref(),
         innocent: [&own, &unissued],
         listed: experiment.listed,
+        reads: experiment.reads,
     };
     let seen = match (witness.look(&subject)?, &after.disposition) {
         (Seen::Accepted, Disposition::Refused(_)) => {

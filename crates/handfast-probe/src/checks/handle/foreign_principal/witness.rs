@@ -53,6 +53,8 @@ pub(super) struct Witness<'w> {
     pub(super) innocent: [&'w Answer; 2],
     /// B sees A's object without any handle.
     pub(super) listed: bool,
+    /// The entry point shows an object; a name in the answer of any other may be that of somebody to be asked.
+    pub(super) reads: bool,
 }
 
 impl Witness<'_> {
@@ -96,8 +98,8 @@ impl Witness<'_> {
     /// A's name counts only in an answer that says the same as the owner's: "this belongs to alice" names A as well.
     fn named(&self, answer: &Answer) -> Option<Seen> {
         // `demo` and `guest` stand in many texts for other reasons.
-        let (name, _) =
-            self.names.filter(|(name, _)| name.len() >= SHORTEST_NAME && !COMMON.contains(&name.as_str()))?;
+        let names = self.names.filter(|_| self.reads);
+        let (name, _) = names.filter(|(name, _)| name.len() >= SHORTEST_NAME && !COMMON.contains(&name.as_str()))?;
         let (result, own) = (answer.result()?, self.owners_view.result()?);
         let named = |answer: &Answer| marker::find_name(answer.result()?, name, &answer.sent);
         let at = named(answer).filter(|_| likeness::same(result, own))?;
@@ -159,7 +161,9 @@ impl Doubt<'_> {
             return None;
         }
         let found = self.planted.into_iter().find_map(|canary| marker::find_canary(result, canary, &view.sent));
-        found.map(|at| format!("what B wrote into A's own view at {at}"))
+        found.map(|at| {
+            format!("what B wrote into A's own view at {at} (no weakness only where others are meant to write there)")
+        })
     }
 
     /// A value that A's handle brings to A and to B, every time, and that B's own handle never brings.

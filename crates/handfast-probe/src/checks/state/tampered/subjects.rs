@@ -85,7 +85,7 @@ pub(super) async fn attempts(
         honest: None,
     };
     let Some(envelope) = envelope else {
-        let mut found = renames(trial, baseline, issued, &new);
+        let mut found = renames(trial, flow, baseline, issued, &new).await?;
         found.extend(flips(issued, &new, 649));
         return Ok(found);
     };
@@ -105,8 +105,8 @@ pub(super) async fn attempts(
         let new = new(How::Impersonate { own, other }, told, mutation, false, cwe);
         found.push(Attempt { who: Who::B, honest: Some(Box::new(honest)), ..new });
     }
-    for (index, (how, mutation, _)) in unsigned(issued, &canary).into_iter().enumerate() {
-        found.push(new(How::Unsigned(index), format!("{}, {how},", told(&mutation)), Some(mutation), false, 347));
+    for (index, (how, _)) in envelope.without_signature().into_iter().enumerate() {
+        found.push(new(How::Unsigned(index), format!("a state with {how}"), None, false, 347));
     }
     if envelope.with_altered_signature().is_some() {
         let told = "a state with one character of its signature changed".to_owned();
@@ -118,9 +118,6 @@ pub(super) async fn attempts(
         if !(unread && envelope.may_be_authenticated()) {
             found.push(new(How::Smallest(index), told(&mutation), Some(mutation), true, cwe));
         }
-    }
-    if found.iter().all(|attempt| attempt.smallest) {
-        found.extend(flips(issued, &new, cwe));
     }
     Ok(found)
 }
@@ -140,37 +137,39 @@ fn told(mutation: &Mutation) -> String {
     format!("a state with {} changed from {before} to {after} ({why})", field.join(" > "))
 }
 
-/// The first recognised field changed, and the signature done away with, in every careless way.
-fn unsigned(issued: &str, canary: &Canary) -> Vec<(&'static str, Mutation, String)> {
-    let (Some(envelope), Some(mutation)) =
-        (Envelope::read(issued), fields::mutations(issued, canary).into_iter().next())
-    else {
-        return Vec::new();
-    };
-    let [field] = &mutation.field[..] else { return Vec::new() };
-    let stripped = envelope.without_signature(field, &mutation.after).into_iter();
-    stripped.map(|(how, state)| (how, mutation.clone(), state)).collect()
-}
-
-/// A's name, where it stands in a state that cannot be read, replaced by one of the same length.
-fn renames(
-    trial: &Trial<'_, '_>,
+/// Names of callers, where they stand in a state that cannot be read: A's replaced by one that nobody has, and B's by A's.
+async fn renames(
+    trial: &mut Trial<'_, '_>,
+    flow: &Flow,
     baseline: &Played,
     issued: &str,
     new: &dyn Fn(How, String, Option<Mutation>, bool, u32) -> Attempt,
-) -> Vec<Attempt> {
-    let mut names: Vec<String> =
-        baseline.answer.result().map(marker::names_given).unwrap_or_default().into_values().collect();
-    names.extend(trial.session.target.identities().of(Who::A).credential().map(str::to_owned));
-    names.dedup();
-    let renamed = names.into_iter().filter_map(|from| {
-        let to = forge::scrambled(&from);
-        let state = envelope::renamed(issued, &from, &to)?;
-        let (before, after, why) = (json!(from), json!(to), "who");
-        let mutation = Mutation { field: vec!["(a name inside)".to_owned()], before, after, why, state };
-        Some(new(How::Rename { from, to }, told(&mutation), Some(mutation), false, 353))
-    });
-    renamed.take(2).collect()
+) -> Result<Vec<Attempt>, Halt> {
+    let names = |trial: &Trial<'_, '_>, who: Who, played: &Played| -> Vec<String> {
+        let given = played.answer.result().map(marker::names_given).unwrap_or_default().into_values();
+        given.chain(trial.session.target.identities().of(who).credential().map(str::to_owned)).collect()
+    };
+    let renamed = |state: &str, from: &str, to: &str| {
+        let state = envelope::renamed(state, from, to)?;
+        let (field, before, after, why) = (vec!["(a name inside)".to_owned()], json!(from), json!(to), "who");
+        let mutation = Mutation { field, before, after, why, state };
+        let how = How::Rename { from: from.to_owned(), to: to.to_owned() };
+        Some(new(how, told(&mutation), Some(mutation), false, 353))
+    };
+    let of_a = names(trial, Who::A, baseline);
+    let Some(a) = of_a.into_iter().find(|name| envelope::renamed(issued, name, name).is_some()) else {
+        return Ok(Vec::new());
+    };
+    let mut found: Vec<Attempt> = renamed(issued, &a, &forge::scrambled(&a)).into_iter().collect();
+    if flow.round == 0
+        && let Ok(played) = flow.play(trial, Who::B, "stranger-untouched", None).await
+        && let Some(state) = played.rounds.first().and_then(|asked| asked.state.clone())
+    {
+        let of_b = names(trial, Who::B, &played).into_iter();
+        let attempt = of_b.filter(|b| *b != a).find_map(|b| renamed(&state, &b, &a));
+        found.extend(attempt.map(|attempt| Attempt { who: Who::B, honest: Some(Box::new(played.clone())), ..attempt }));
+    }
+    Ok(found)
 }
 
 /// How the states of B and A name their callers, where they do: (B's name, A's name, B's honest flow).
@@ -256,7 +255,9 @@ impl How {
             }
             Self::Signature => Envelope::read(state)?.with_altered_signature(),
             Self::Smallest(index) => fields::smallest(state).into_iter().nth(*index).map(|mutation| mutation.state),
-            Self::Unsigned(index) => unsigned(state, canary).into_iter().nth(*index).map(|(_, _, state)| state),
+            Self::Unsigned(index) => {
+                Envelope::read(state)?.without_signature().into_iter().nth(*index).map(|(_, state)| state)
+            }
             Self::Rename { from, to } => envelope::renamed(state, from, to),
             Self::Flip(offset) | Self::MinorFlip(offset) => {
                 (*offset..state.len()).chain(0..*offset).find_map(|offset| forge::flipped(state, offset))
@@ -268,7 +269,7 @@ impl How {
 impl Attempt {
     /// Whether one recognised field is changed, so that its use could show in the answer.
     pub(super) fn is_of_a_field(&self) -> bool {
-        matches!(self.how, How::Field(_) | How::Impersonate { .. } | How::Unsigned(_) | How::Rename { .. })
+        matches!(self.how, How::Field(_) | How::Impersonate { .. } | How::Rename { .. })
     }
 
     /// Whether a change like this one says nothing unless something comes of it: the state decides nothing that is known, or a

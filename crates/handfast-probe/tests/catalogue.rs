@@ -1,0 +1,96 @@
+//! The catalogue: every check has an id, a page, a place in the specification, a twin that confirms it and one that refutes it.
+
+mod support;
+#[path = "support/table.rs"]
+mod table;
+
+use std::collections::BTreeSet;
+
+use handfast_probe::{checks, verdict::Reason};
+
+const HEADINGS: [&str; 5] = ["Claim", "Why it matters", "How it is tested", "Reading the evidence", "Remedy"];
+const TABLE: &str = include_str!("matrix.txt");
+
+#[test]
+fn ids_are_unique_slugs_of_family_and_weakness() {
+    let ids: Vec<&str> = checks::all().map(|check| check.id).collect();
+    assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), ids.len(), "{ids:?}");
+    for id in ids {
+        let words: Vec<&str> = id.split('-').collect();
+        assert!(words.len() >= 2, "{id}: a family and a weakness");
+        assert!(
+            ["handle", "state", "session", "token", "task", "cursor", "design", "approval"].contains(&words[0]),
+            "{id}"
+        );
+        assert!(
+            words.iter().all(|word| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase())),
+            "{id}"
+        );
+    }
+}
+
+#[test]
+fn every_check_has_a_page_with_its_five_headings_in_order() {
+    for check in checks::all() {
+        let headings: Vec<&str> =
+            check.help.lines().filter_map(|line| line.strip_prefix("# ")).map(str::trim).collect();
+        assert_eq!(headings, HEADINGS, "{}", check.id);
+        for section in check.help.split("\n# ") {
+            let (heading, text) = section.split_once('\n').unwrap_or((section, ""));
+            assert!(text.split_whitespace().count() >= 10, "{}: nothing is said under `{heading}`", check.id);
+        }
+        assert!(check.help.contains("```"), "{}: the remedy shows code", check.id);
+    }
+}
+
+#[test]
+fn every_check_cites_its_weakness_and_its_specification() {
+    for check in checks::all() {
+        assert!(!check.cwe.is_empty() && check.cwe.iter().all(|number| (1..2000).contains(number)), "{}", check.id);
+        assert!(check.spec.split_whitespace().count() >= 5, "{}: `{}` is no sentence", check.id, check.spec);
+        assert!(
+            check.spec.contains(check.level.word()) || check.level.word() == "hardening",
+            "{}: the sentence says how strong it is",
+            check.id
+        );
+        assert!(check.spec_url.starts_with("https://modelcontextprotocol.io/"), "{}", check.id);
+        assert!(check.claim.ends_with('.') && !check.title.ends_with('.') && !check.title.is_empty(), "{}", check.id);
+    }
+}
+
+#[test]
+fn every_check_is_found_by_its_id_and_by_nothing_else() {
+    for check in checks::all() {
+        assert!(checks::find(check.id).is_some_and(|found| std::ptr::eq(found, check)));
+    }
+    for id in ["", "handle", "handle-foreign-principal ", "HANDLE-FOREIGN-PRINCIPAL", "no-such-check"] {
+        assert!(checks::find(id).is_none(), "{id}");
+    }
+}
+
+#[test]
+fn every_check_has_a_twin_that_confirms_it_and_one_that_refutes_it() {
+    for (column, check) in checks::all().enumerate() {
+        for verdict in ["confirmed", "refuted", "skipped"] {
+            let fires = table::lines(TABLE).iter().any(|line| line.checks[column].starts_with(verdict));
+            assert!(fires, "{}: no twin is {verdict}", check.id);
+        }
+        let alone = table::lines(TABLE).iter().any(|line| {
+            let others = line.checks.iter().enumerate().filter(|(other, _)| *other != column);
+            line.checks[column].starts_with("confirmed")
+                && others.into_iter().all(|(_, text)| text.starts_with("refuted"))
+        });
+        assert!(alone, "{}: no twin is confirmed by it alone", check.id);
+    }
+}
+
+#[test]
+fn the_table_uses_reasons_that_exist() {
+    let known: BTreeSet<&str> = Reason::ALL.iter().map(|reason| reason.slug()).collect();
+    for line in table::lines(TABLE) {
+        for cell in line.checks {
+            let reason = cell.split(' ').nth(1).expect("a reason");
+            assert!(known.contains(reason), "{}: {reason}", line.twin);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Each check mints its own objects: alone, or with the other before it or after it, it says the same, and says it again.
+
+mod support;
+
+use handfast_probe::{check::Check, checks, report::Report, runner::Run};
+use handfast_twins::Answers;
+use support::{HANDLE, STATE, probed, run_on, served};
+
+/// Twins of every verdict, with all that one check could leave behind for the other: spent handles, forms of answers, purses.
+const TWINS: [&str; 13] = [
+    "flawed",
+    "sound",
+    "noguard",
+    "opaque",
+    "legacy",
+    "bare-answers",
+    "one-shot",
+    "one-shot-flawed",
+    "two-rounds-flawed",
+    "crashes-on-forgery",
+    "get-or-create",
+    "ignores-identity",
+    "prompt-state",
+];
+
+fn chosen(ids: &[&str]) -> Vec<&'static Check> {
+    ids.iter().map(|id| checks::find(id).expect("a check")).collect()
+}
+
+/// `id verdict reason severity`, sorted; observations aside: what one check learns may spare the other a remark.
+fn sorted(reports: &[Report]) -> Vec<String> {
+    let mut lines: Vec<String> = reports
+        .iter()
+        .flat_map(|report| &report.checks)
+        .map(|check| format!("{} {} {} {:?}", check.id, check.verdict.word(), check.reason.slug(), check.severity))
+        .collect();
+    lines.sort_unstable();
+    lines
+}
+
+async fn with(twin: &str, ids: &[&str]) -> Report {
+    let served = served(twin, Answers::Json).await;
+    let mut run: Run = run_on(&served.url());
+    run.checks = chosen(ids);
+    let report = probed(&run).await;
+    assert_eq!(report.checks.iter().map(|check| check.id).collect::<Vec<_>>(), ids, "only these, in this order");
+    report
+}
+
+#[tokio::test]
+async fn alone_or_in_either_order_the_verdicts_are_the_same() {
+    for twin in TWINS {
+        let usual = sorted(&[with(twin, &[HANDLE, STATE]).await]);
+        let reversed = sorted(&[with(twin, &[STATE, HANDLE]).await]);
+        let alone = sorted(&[with(twin, &[HANDLE]).await, with(twin, &[STATE]).await]);
+
+        assert_eq!(reversed, usual, "{twin}: the other way round");
+        assert_eq!(alone, usual, "{twin}: each alone");
+    }
+}
+
+#[tokio::test]
+async fn a_check_may_run_twice_in_one_run() {
+    for twin in ["flawed", "sound", "one-shot-flawed"] {
+        let report = with(twin, &[STATE, HANDLE, STATE, HANDLE]).await;
+
+        let seen: Vec<String> = report.checks.iter().map(support::verdict).collect();
+        assert_eq!(seen[..2], seen[2..], "{twin}");
+    }
+}
+
+#[tokio::test]
+async fn repeated_runs_against_one_server_say_the_same() {
+    for twin in TWINS {
+        let served = served(twin, Answers::Json).await;
+        let first = support::verdicts(&probed(&run_on(&served.url())).await);
+        for _ in 0..2 {
+            assert_eq!(support::verdicts(&probed(&run_on(&served.url())).await), first, "{twin}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn two_runs_at_once_do_not_disturb_each_other() {
+    for twin in ["flawed", "sound", "one-shot", "numeric-handles", "lists-everything"] {
+        let served = served(twin, Answers::Json).await;
+        let alone = support::verdicts(&probed(&run_on(&served.url())).await);
+        let (one, other) = (run_on(&served.url()), run_on(&served.url()));
+
+        let (one, other) = tokio::join!(probed(&one), probed(&other));
+
+        assert_eq!(support::verdicts(&one), alone, "{twin}");
+        assert_eq!(support::verdicts(&other), alone, "{twin}");
+    }
+}
