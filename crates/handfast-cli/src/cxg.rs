@@ -46,6 +46,7 @@ fn planned(arguments: &[String]) -> Result<Run, String> {
         run.options.principal_key = key;
     }
     run.options.timeout = Duration::from_secs(12);
+    crate::watchdog::over_time(run.max_time);
     Ok(run)
 }
 

@@ -9,6 +9,7 @@ mod probe;
 mod prove;
 mod settings;
 mod twin;
+mod watchdog;
 
 use std::process::ExitCode;
 
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         output::complain("the operating system gives no event loop");
         return ExitCode::from(3);
     };
+    watchdog::over_signals();
     let running = std::panic::AssertUnwindSafe(|| runtime.block_on(interruptible(cli.command)));
     std::panic::catch_unwind(running).unwrap_or(ExitCode::from(3))
 }

@@ -130,6 +130,7 @@ impl Settings {
         run.max_time = positive(self.max_time, "--max-time")?;
         run.profile = profile;
         target::usable(&run.address, &run.options).map_err(Failure)?;
+        crate::watchdog::over_time(run.max_time);
         Ok(run)
     }
 }

@@ -64,7 +64,7 @@ pub fn plain(schema: &Value, name: &str, wish: &Wish<'_>) -> Value {
 fn validator(schema: &Value) -> Result<Validator, String> {
     jsonschema::options()
         // A hostile pattern must not take exponential time.
-        .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(100_000))
+        .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(100_000).size_limit(1 << 20))
         .should_validate_formats(true)
         .build(schema)
         .map_err(|error| format!("the schema is not valid: {}", short(&error.to_string())))
@@ -229,7 +229,12 @@ impl Maker<'_> {
             return "handfast".to_owned();
         }
         let parsed = regex_syntax::ParserBuilder::new().unicode(false).utf8(true).build().parse(pattern);
-        let small = |hir: &Hir| hir.properties().minimum_len().is_none_or(|least| least as u64 <= LONGEST);
+        // `{0,65535}{0,65535}` asks for gigabytes; an unbounded `+` is drawn short.
+        let small = |hir: &Hir| {
+            let properties = hir.properties();
+            properties.minimum_len().is_none_or(|least| least as u64 <= LONGEST)
+                && properties.maximum_len().is_none_or(|most| most as u64 <= LONGEST_DRAWN)
+        };
         let bare = parsed.ok().filter(small).map(without_anchors);
         let drawn = bare.and_then(|hir| rand_regex::Regex::with_hir(hir, 8).ok());
         let sampled = drawn.and_then(|regex| {
@@ -449,6 +454,7 @@ const STRICTER_DOWN: [&str; 5] = ["maximum", "exclusiveMaximum", "maxLength", "m
 const DEEP_ENOUGH: usize = 4;
 const FUEL: usize = 20_000;
 const LONGEST_PATTERN: usize = 500;
+const LONGEST_DRAWN: u64 = 100_000;
 const ATTEMPTS: usize = 6;
 const DRAWS: usize = 40;
 const DEEPEST: usize = 12;

@@ -101,7 +101,8 @@ pub fn names_given(result: &Value) -> BTreeMap<String, String> {
         }
     }
     for (at, text) in prose {
-        for (number, found) in OWNER_IN_PROSE.captures_iter(&text).enumerate() {
+        let text = &text[..text.floor_char_boundary(LONGEST_PROSE)];
+        for (number, found) in OWNER_IN_PROSE.captures_iter(text).take(MOST_NAMES).enumerate() {
             if let Some(name) = found.get(1) {
                 given.insert(format!("{at}~{number}"), name.as_str().trim_end_matches(['.', ',']).to_owned());
             }
@@ -198,6 +199,8 @@ const OWNER_WORDS: [&str; 16] = [
 const SHARED_WORDS: [&str; 7] = ["tenant", "account", "author", "creator", "actor", "created", "caller"];
 const MAX_SCALARS: usize = 4000;
 const MAX_BLOB: usize = 64 * 1024;
+const LONGEST_PROSE: usize = 20_000;
+const MOST_NAMES: usize = 50;
 const SHORTEST_PART: usize = 6;
 
 #[allow(clippy::expect_used)] // constant pattern, compiled by the tests below

@@ -158,7 +158,10 @@ impl Profile {
 
     /// A profile that says what was found.
     pub fn of(map: &Map) -> Self {
-        Self { version: VERSION, handles: map.kinds.iter().map(rule).collect(), ..Self::default() }
+        // A name that cannot be written cannot be read either.
+        let writable = |rule: &HandleRule| kind(rule).is_ok() && !rule.mint.chars().any(char::is_control);
+        let handles = map.kinds.iter().map(rule).filter(writable).collect();
+        Self { version: VERSION, handles, ..Self::default() }
     }
 
     /// The profile as text, with a heading for the person who edits it.
@@ -202,7 +205,7 @@ fn rule(kind: &Kind) -> HandleRule {
         pointer: given.pointer,
         json: given.json,
         pattern: given.pattern,
-        consume: kind.entries.iter().map(ToString::to_string).collect(),
+        consume: kind.entries.iter().map(ToString::to_string).filter(|text| Entry::parse(text).is_some()).collect(),
     }
 }
 

@@ -55,6 +55,8 @@ pub struct Surface {
     pub templates: Vec<Template>,
     /// The prompts.
     pub prompts: Vec<Prompt>,
+    /// There is more than was read.
+    pub cut: bool,
 }
 
 impl Surface {
@@ -72,31 +74,43 @@ pub async fn list(target: &mut Target, handshake: &Handshake) -> Result<Surface,
     let declared = |name: &str| handshake.capabilities.is_null() || handshake.capabilities.get(name).is_some();
     let mut surface = Surface::default();
     match pages(target, "tools/list", "tools").await {
-        Ok(tools) => surface.tools = tools.iter().filter_map(tool).collect(),
+        Ok((tools, cut)) => {
+            surface.cut = cut;
+            for tool in tools.iter().filter_map(tool) {
+                if surface.tool(&tool.name).is_none() {
+                    surface.tools.push(tool);
+                }
+            }
+        }
         // A server of prompts or resources alone answers "method not found" here, and may.
         Err(reply) if !declared("tools") && matches!(reply.body, Body::Error(_)) => {}
         Err(reply) => return Err(reply),
     }
     if declared("prompts") {
-        let prompts = pages(target, "prompts/list", "prompts").await.unwrap_or_default();
+        let (prompts, cut) = pages(target, "prompts/list", "prompts").await.unwrap_or_default();
+        surface.cut |= cut;
         surface.prompts = prompts.iter().filter_map(prompt).collect();
     }
     if declared("resources") {
-        let templates = pages(target, "resources/templates/list", "resourceTemplates").await.unwrap_or_default();
+        let (templates, cut) = pages(target, "resources/templates/list", "resourceTemplates").await.unwrap_or_default();
+        surface.cut |= cut;
         surface.templates = templates.iter().filter_map(|node| template(node, "uriTemplate")).collect();
-        let resources = pages(target, "resources/list", "resources").await.unwrap_or_default();
+        let (resources, cut) = pages(target, "resources/list", "resources").await.unwrap_or_default();
+        surface.cut |= cut;
         surface.templates.extend(resources.iter().filter_map(|node| template(node, "uri")));
     }
     Ok(surface)
 }
 
-async fn pages(target: &mut Target, method: &str, key: &str) -> Result<Vec<Value>, Reply> {
+/// All pages of a list, and whether there was more than is read. A cursor that was there before ends it: some servers
+/// repeat one for ever.
+async fn pages(target: &mut Target, method: &str, key: &str) -> Result<(Vec<Value>, bool), Reply> {
     let mut found: Vec<Value> = Vec::new();
-    let mut cursor: Option<Value> = None;
+    let mut cursors: Vec<Value> = Vec::new();
     for _ in 0..MAX_PAGES {
         let mut params = Object::new();
-        if let Some(cursor) = cursor.take() {
-            params.insert("cursor".into(), cursor);
+        if let Some(cursor) = cursors.last() {
+            params.insert("cursor".into(), cursor.clone());
         }
         let reply = target.send(Who::A, &Call::new(method, params)).await;
         let Body::Result(result) = &reply.body else { return Err(reply) };
@@ -104,13 +118,18 @@ async fn pages(target: &mut Target, method: &str, key: &str) -> Result<Vec<Value
             let missing = Fault::NotMcp(format!("the result of {method} has no `{key}`"));
             return Err(Reply { status: reply.status, body: Body::Fault(missing) });
         };
-        found.extend(items.iter().take(MAX_ITEMS - found.len().min(MAX_ITEMS)).cloned());
-        cursor = result.get("nextCursor").filter(|cursor| cursor.is_string()).cloned();
-        if cursor.is_none() || found.len() >= MAX_ITEMS {
-            break;
+        for item in items {
+            if found.len() >= MAX_ITEMS {
+                return Ok((found, true));
+            }
+            found.push(item.clone());
+        }
+        match result.get("nextCursor").filter(|cursor| cursor.is_string()) {
+            Some(cursor) if !cursors.contains(cursor) => cursors.push(cursor.clone()),
+            _ => return Ok((found, false)),
         }
     }
-    Ok(found)
+    Ok((found, true))
 }
 
 fn tool(node: &Value) -> Option<Tool> {
@@ -178,5 +197,5 @@ fn percent_encoded(value: &str, reserved: bool) -> String {
     value.bytes().map(|byte| if kept(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
 }
 
-const MAX_PAGES: usize = 20;
-const MAX_ITEMS: usize = 1000;
+const MAX_PAGES: usize = 50;
+const MAX_ITEMS: usize = 5000;

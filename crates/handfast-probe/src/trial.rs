@@ -21,7 +21,7 @@ use crate::{
     redact::Redactor,
     surface::Surface,
     target::{Body, Call, Fault, Reply, Target},
-    verdict::{Halt, Reason},
+    verdict::{Halt, Reason, Row},
 };
 
 /// Everything that the experiments of one run share.
@@ -168,6 +168,13 @@ impl<'t, 'p> Trial<'t, 'p> {
     /// An experiment without any exchange yet.
     pub fn new(session: &'t mut Session<'p>) -> Self {
         Self { session, steps: Vec::new() }
+    }
+
+    /// What is not even listed cannot be tested, and forbids a refutation.
+    pub fn unlisted_rows(&self) -> Vec<Row> {
+        let text = "the server lists more than the probe reads: what is beyond was not tested";
+        let row = || Row::halted("listing", Halt::errored(Reason::CallLimit, text));
+        self.session.surface.cut.then(row).into_iter().collect()
     }
 
     /// A fresh canary of this caller.

@@ -97,6 +97,8 @@ pub struct Map {
     pub barren: Vec<String>,
     /// Tools for which no arguments could be made, and why.
     pub without_arguments: Vec<(String, String)>,
+    /// The first answer to a minting call that said neither yes nor no.
+    pub unclear: Option<(String, Halt)>,
     /// Tools left out because they look destructive or the profile denies them, and why.
     pub left_out: Vec<(String, String)>,
 }
@@ -192,6 +194,10 @@ async fn joins_of(trial: &mut Trial<'_, '_>, tool: &Tool) -> Result<Vec<(Tool, S
             return Ok(Vec::new());
         }
     };
+    if let Some(halt) = answer.unclear() {
+        trial.session.map.unclear.get_or_insert_with(|| (tool.name.clone(), halt));
+        return Ok(Vec::new());
+    }
     let Some(result) = answer.result().filter(|_| answer.disposition == Disposition::Accepted) else {
         trial.session.map.barren.push(tool.name.clone());
         return Ok(Vec::new());

@@ -85,6 +85,10 @@ async fn over_http(
                 tried.push(format!("{shown}: HTTP {status}"));
             }
             Answered::Not(Fault::TimedOut(after)) => {
+                // A server of the older kind may never answer a method that it does not know.
+                if let Some(handshake) = initialize(&mut target, options.timeout).await {
+                    return Ok((target, handshake));
+                }
                 return Err(NoTarget::TimedOut(format!("{shown}: no answer within {} ms", after.as_millis())));
             }
             Answered::Not(fault @ Fault::Unreachable(_)) => {
@@ -181,7 +185,7 @@ fn judged(reply: &Reply) -> Option<Answered> {
         Body::Fault(fault) => Some(Answered::Not(fault.clone())),
         Body::Bare(text) => match reply.status {
             Some(status @ (401 | 403)) => Some(Answered::Denied(status)),
-            Some(status) if status >= 500 || status == 429 => {
+            Some(status) if status >= 500 || status == 429 || (300..400).contains(&status) => {
                 let start: String = text.chars().take(80).collect();
                 Some(Answered::Not(Fault::NotMcp(format!("HTTP {status} {start}"))))
             }

@@ -9,7 +9,7 @@ use handfast_wire::{
 };
 use reqwest::{
     StatusCode, Url,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
 };
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -185,6 +185,13 @@ impl Http {
             .get(CONTENT_TYPE)
             .and_then(|value| value.to_str().ok())
             .is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
+        if status.is_redirection() {
+            let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+            let origin = location.and_then(|to| self.url.join(to).ok()).map(|to| to.origin().ascii_serialization());
+            let text =
+                format!("redirects to {}, which is not followed", origin.unwrap_or_else(|| "nowhere".to_owned()));
+            return Reply { status: Some(status.as_u16()), body: Body::Bare(text) };
+        }
         let body = if streamed && status.is_success() {
             read_stream(response, request, self.options.max_body).await
         } else {
@@ -279,23 +286,31 @@ async fn read_whole(mut response: reqwest::Response, status: StatusCode, request
 
 async fn read_stream(mut response: reqwest::Response, request: &Request, limit: usize) -> Body {
     let mut decoder = sse::Decoder::new(limit);
-    let mut received = 0;
+    let (mut received, mut unreadable) = (0, None);
     loop {
         let chunk = match response.chunk().await {
             Ok(Some(chunk)) => chunk,
-            Ok(None) => return Body::Fault(Fault::Closed("the stream ended".to_owned())),
+            Ok(None) => {
+                return Body::Fault(match unreadable {
+                    Some(reason) => Fault::NotMcp(reason),
+                    None => Fault::Closed("the stream ended".to_owned()),
+                });
+            }
             Err(error) => return Body::Fault(Fault::Closed(chain(&error.without_url()))),
         };
         received += chunk.len();
         let Ok(events) = decoder.push(&chunk) else { return Body::Fault(Fault::TooLarge(limit)) };
-        for event in events.iter().filter(|event| !event.data.is_empty()) {
+        // Heartbeats come as events of other names, or as data that is no message: only `message` carries one.
+        let carries =
+            |event: &&sse::Event| !event.data.is_empty() && event.name.as_deref().is_none_or(|name| name == "message");
+        for event in events.iter().filter(carries) {
             match message::parse(event.data.as_bytes()) {
                 // Another id is an answer to something else; a stream may carry it before ours.
                 Ok(Message::Response(answer)) if answer.id.is_none() || answer.id.as_ref() == Some(&request.id) => {
                     return answered(answer);
                 }
                 Ok(_) => {}
-                Err(error) => return Body::Fault(Fault::NotMcp(error.to_string())),
+                Err(error) => unreadable = Some(error.to_string()),
             }
         }
         if received > limit {

@@ -70,7 +70,7 @@ impl Default for Options {
         Self {
             timeout: Duration::from_secs(10),
             start_timeout: Duration::from_secs(60),
-            max_body: 8 * 1024 * 1024,
+            max_body: 4 * 1024 * 1024,
             principal_key: meta::PRINCIPAL.to_owned(),
             http: HttpOptions::default(),
             stdio: StdioOptions::default(),

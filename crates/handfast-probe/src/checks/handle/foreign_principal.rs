@@ -51,7 +51,7 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     if kinds.is_empty() {
         return Err(nothing_to_test(trial));
     }
-    let (mut rows, mut observations) = (Vec::new(), Vec::new());
+    let (mut rows, mut observations) = (trial.unlisted_rows(), Vec::new());
     for kind in &kinds {
         // One kind that cannot be tested does not hide another that can.
         match of_kind(trial, kind, &mut observations).await {
@@ -80,6 +80,10 @@ fn nothing_to_test(trial: &Trial<'_, '_>) -> Halt {
     });
     let consumes = arguments.into_iter().any(|name| names::names_a_handle(name));
     let map = &trial.session.map;
+    if let Some((tool, halt)) = &map.unclear {
+        // What might have minted a handle was not answered: that nothing mints one is not known.
+        return Halt { detail: format!("{tool}: {}", halt.detail), ..halt.clone() };
+    }
     let left_out = match map.left_out.len() {
         0 => String::new(),
         count => format!("; {count} tools were left out as destructive (--include-destructive calls them)"),

@@ -45,7 +45,7 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
 
 async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let (origins, unfinished) = origins::find(trial).await?;
-    let (mut rows, mut observations, mut cwe) = (Vec::new(), Vec::new(), None);
+    let (mut rows, mut observations, mut cwe) = (trial.unlisted_rows(), Vec::new(), None);
     // What was not looked at forbids a refutation.
     rows.extend(unfinished.map(|halt| Row::halted("search", halt)));
     for origin in origins {

@@ -179,7 +179,11 @@ impl Doubt<'_> {
             // What follows from the text of a handle shows no object.
             values.retain(|value| {
                 let from_handle = |handle: &String| handle.contains(value.as_str()) || value.contains(handle.as_str());
-                !handles.iter().any(from_handle) && !answer.sent.iter().any(|sent| sent.contains(value.as_str()))
+                let a_name = experiment.names.as_ref().is_some_and(|(name, _)| name == value);
+                // That somebody owns it is known even where nobody is let in.
+                !a_name
+                    && !handles.iter().any(from_handle)
+                    && !answer.sent.iter().any(|sent| sent.contains(value.as_str()))
             });
             values
         };
