@@ -121,7 +121,7 @@ impl Profile {
     /// [`ProfileError`] says where and what.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         let profile: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start.min(text.len())].lines().count().max(1));
+            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
             let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
             ProfileError::Syntax(format!("{place}{}", error.message()))
         })?;

@@ -171,16 +171,7 @@ impl Run {
         deadline: Deadline,
         progress: &'r dyn Fn(&str),
     ) -> Session<'r> {
-        Session::new(
-            target,
-            surface,
-            &self.profile,
-            self.include_destructive,
-            self.max_calls,
-            deadline,
-            self.redactor(),
-            progress,
-        )
+        Session::new(target, surface, self, deadline, progress)
     }
 
     async fn open(&self, deadline: Deadline) -> Result<Result<(Target, Handshake, Surface), Halt>, Unusable> {

@@ -19,6 +19,7 @@ use crate::{
     identity::Who,
     profile::Profile,
     redact::Redactor,
+    runner::Run,
     surface::Surface,
     target::{Body, Call, Fault, Reply, Target},
     verdict::{Halt, Reason, Row},
@@ -114,28 +115,19 @@ impl Answer {
 
 impl<'p> Session<'p> {
     /// A session with a server that listed its surface.
-    pub fn new(
-        target: Target,
-        surface: Surface,
-        profile: &'p Profile,
-        include_destructive: bool,
-        max_calls: usize,
-        deadline: Deadline,
-        redactor: Redactor,
-        progress: &'p dyn Fn(&str),
-    ) -> Self {
+    pub fn new(target: Target, surface: Surface, run: &'p Run, deadline: Deadline, progress: &'p dyn Fn(&str)) -> Self {
         Self {
             target,
             surface,
             map: Map::default(),
-            profile,
-            include_destructive,
+            profile: &run.profile,
+            include_destructive: run.include_destructive,
             canaries: Canaries::new(),
-            redactor,
+            redactor: run.redactor(),
             form: Form::Specified,
             purse: BTreeMap::new(),
             minting: Vec::new(),
-            budget: Budget { calls_left: max_calls, calls_made: 0, deadline, silent_in_a_row: 0 },
+            budget: Budget { calls_left: run.max_calls, calls_made: 0, deadline, silent_in_a_row: 0 },
             progress,
         }
     }

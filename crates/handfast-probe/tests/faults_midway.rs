@@ -16,13 +16,15 @@ use handfast_twins::{
 use serde_json::json;
 use support::{
     front::{Act, Front, Recorded},
-    probed, run_on, served, timed,
+    narrow_run_on, probed, run_on, served, timed,
 };
 
-/// From the first request of a run against these twins to beyond its last (about 80); each fault starts elsewhere.
+/// From some request of a narrow run to beyond its last (`a_narrow_run_is_long_enough`).
 fn turns(offset: usize, step: usize) -> impl Iterator<Item = usize> {
-    (offset..=90).step_by(step)
+    (offset..=LENGTH).step_by(step)
 }
+
+const LENGTH: usize = 72;
 
 /// What a check may say when the server broke on the way: why nothing was concluded.
 const HALTS: [&str; 10] = [
@@ -80,7 +82,7 @@ fn assert_whole(check: &CheckReport, told: &str) {
 async fn behind(twin: &str, act: impl Fn(usize, &Recorded) -> Act + Send + Sync + 'static) -> Report {
     let served = served(twin, Answers::Json).await;
     let front = Front::of(&served.url(), act).await;
-    let mut run = run_on(&front.url());
+    let mut run = narrow_run_on(&front.url());
     run.options.timeout = Duration::from_millis(150);
     let (report, took) = timed(probed(&run)).await;
     assert!(took < Duration::from_secs(15), "the run ended after {took:?}");
@@ -207,5 +209,18 @@ async fn faults_that_come_and_go_change_no_verdict_into_its_opposite() {
 
         assert_flawed(&flawed, &format!("every {every}th"));
         assert_sound(&sound, &format!("every {every}th"));
+    }
+}
+
+#[tokio::test]
+async fn a_narrow_run_is_long_enough_to_be_whole_and_short_enough_for_the_sweeps() {
+    for (twin, verdict) in [("flawed", "confirmed"), ("sound", "refuted")] {
+        let served = served(twin, Answers::Json).await;
+        let front = Front::of(&served.url(), |_, _| Act::Forward).await;
+        let report = probed(&narrow_run_on(&front.url())).await;
+
+        assert!(report.checks.iter().all(|check| check.verdict.word() == verdict), "{twin}");
+        let requests = front.seen().len();
+        assert!((20..LENGTH).contains(&requests), "{twin}: {requests} requests, and the sweeps end at {LENGTH}");
     }
 }

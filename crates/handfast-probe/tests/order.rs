@@ -7,12 +7,9 @@ use handfast_twins::Answers;
 use support::{HANDLE, STATE, probed, run_on, served};
 
 /// Twins of every verdict, with all that one check could leave behind for the other: spent handles, forms of answers, purses.
-const TWINS: [&str; 13] = [
+const TWINS: [&str; 9] = [
     "flawed",
     "sound",
-    "noguard",
-    "opaque",
-    "legacy",
     "bare-answers",
     "one-shot",
     "one-shot-flawed",
@@ -20,7 +17,6 @@ const TWINS: [&str; 13] = [
     "crashes-on-forgery",
     "get-or-create",
     "ignores-identity",
-    "prompt-state",
 ];
 
 fn chosen(ids: &[&str]) -> Vec<&'static Check> {
@@ -61,7 +57,7 @@ async fn alone_or_in_either_order_the_verdicts_are_the_same() {
 
 #[tokio::test]
 async fn a_check_may_run_twice_in_one_run() {
-    for twin in ["flawed", "sound", "one-shot-flawed"] {
+    for twin in ["flawed", "one-shot-flawed"] {
         let report = with(twin, &[STATE, HANDLE, STATE, HANDLE]).await;
 
         let seen: Vec<String> = report.checks.iter().map(support::verdict).collect();
@@ -71,18 +67,17 @@ async fn a_check_may_run_twice_in_one_run() {
 
 #[tokio::test]
 async fn repeated_runs_against_one_server_say_the_same() {
-    for twin in TWINS {
+    for twin in ["flawed", "sound", "noguard", "one-shot-flawed", "numeric-handles", "partitioned"] {
         let served = served(twin, Answers::Json).await;
         let first = support::verdicts(&probed(&run_on(&served.url())).await);
-        for _ in 0..2 {
-            assert_eq!(support::verdicts(&probed(&run_on(&served.url())).await), first, "{twin}");
-        }
+        let again = support::verdicts(&probed(&run_on(&served.url())).await);
+        assert_eq!(again, first, "{twin}");
     }
 }
 
 #[tokio::test]
 async fn two_runs_at_once_do_not_disturb_each_other() {
-    for twin in ["flawed", "sound", "one-shot", "numeric-handles", "lists-everything"] {
+    for twin in ["flawed", "one-shot", "numeric-handles", "lists-everything"] {
         let served = served(twin, Answers::Json).await;
         let alone = support::verdicts(&probed(&run_on(&served.url())).await);
         let (one, other) = (run_on(&served.url()), run_on(&served.url()));

@@ -8,7 +8,7 @@ use handfast_twins::Answers;
 use serde_json::{Value, json};
 use support::{
     front::{Act, Front, stream_head},
-    probed, run_on, served, verdicts,
+    narrow_run_on, probed, run_on, served, verdicts,
 };
 
 type Write = fn(&str) -> Vec<Vec<u8>>;
@@ -16,7 +16,13 @@ type Write = fn(&str) -> Vec<Vec<u8>>;
 async fn framed(twin: &str, write: Write, held: bool) -> Report {
     let served = served(twin, Answers::Json).await;
     let front = Front::of(&served.url(), move |_, _| Act::Framed { write, held }).await;
-    probed(&run_on(&front.url())).await
+    probed(&narrow_run_on(&front.url())).await
+}
+
+/// What is said of a twin that answers in one piece of JSON.
+async fn plain(twin: &str) -> String {
+    let served = served(twin, Answers::Json).await;
+    verdicts(&probed(&narrow_run_on(&served.url())).await)
 }
 
 fn stream(events: &str) -> Vec<Vec<u8>> {
@@ -81,7 +87,7 @@ const FRAMINGS: [(&str, Write); 17] = [
 
 #[tokio::test]
 async fn every_framing_gives_the_same_verdicts() {
-    let plain = verdicts(&support::probed_twin("flawed").await);
+    let plain = plain("flawed").await;
     for (name, write) in FRAMINGS {
         assert_eq!(verdicts(&framed("flawed", write, false).await), plain, "{name}");
     }
@@ -89,7 +95,7 @@ async fn every_framing_gives_the_same_verdicts() {
 
 #[tokio::test]
 async fn a_stream_that_stays_open_after_the_answer_is_not_waited_for() {
-    let plain = verdicts(&support::probed_twin("sound").await);
+    let plain = plain("sound").await;
     for (name, write) in [FRAMINGS[0], FRAMINGS[3], FRAMINGS[10]] {
         assert_eq!(verdicts(&framed("sound", write, true).await), plain, "{name}");
     }
@@ -97,7 +103,7 @@ async fn a_stream_that_stays_open_after_the_answer_is_not_waited_for() {
 
 #[tokio::test]
 async fn json_in_pieces_and_with_blanks_is_json() {
-    let plain = verdicts(&support::probed_twin("flawed").await);
+    let plain = plain("flawed").await;
     let writes: [(&str, Write); 3] = [
         ("in pieces", |body| {
             let head = "HTTP/1.1 200 so\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";

@@ -8,6 +8,7 @@ use std::time::Duration;
 use handfast_probe::{
     clock::Deadline,
     identity::Identities,
+    profile::Profile,
     report::{CheckReport, EntryPoint, Report},
     runner::Run,
     target::Address,
@@ -36,6 +37,23 @@ pub(crate) fn run_on(url: &str) -> Run {
     run.options.timeout = Duration::from_secs(20);
     run
 }
+
+/// A run that tests one way in for a handle and one flow: a third of the calls of a whole one.
+pub(crate) fn narrow_run_on(url: &str) -> Run {
+    let mut run = run_on(url);
+    run.profile = Profile::parse(NARROW).expect("a profile");
+    run
+}
+
+const NARROW: &str = r#"
+[tools]
+deny = ["append_note", "whoami"]
+
+[[handle]]
+mint = "open_workspace"
+pointer = "/structuredContent/workspace_id"
+consume = ["tools/call read_workspace#workspace_id", "tools/call archive_workspace#workspace_id"]
+"#;
 
 /// A twin, served on loopback.
 pub(crate) async fn served(name: &str, answers: Answers) -> Served {

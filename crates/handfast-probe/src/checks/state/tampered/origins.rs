@@ -106,7 +106,7 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<(Vec<Origin>, Opti
 
     let left_out = trial.session.map.left_out.len();
     let mut found = Vec::new();
-    let mut calls = 0;
+    let (mut calls, mut unclear) = (0, None);
     let mut unfinished = 0;
     for candidates in [tools, prompts, resources] {
         unfinished += candidates.len().saturating_sub(MOST_CALLED);
@@ -115,13 +115,20 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<(Vec<Origin>, Opti
             calls += 1;
             // A tool that takes longer than --timeout is passed over; a server that stopped answering ends the run.
             let answer = trial.call("find", Who::A, &call).await?;
+            let doubt = answer.unclear();
             if let Disposition::Asked(InputRequired { state, requests }) = answer.disposition {
                 // Only questions, no state: there is nothing to alter in this round, but there may be in the next.
                 if state.is_some() || !requests.is_empty() {
                     found.push(origin);
                 }
+            } else if let Some(halt) = doubt {
+                // An answer that says neither yes nor no might have been a question.
+                unclear.get_or_insert(Halt { detail: format!("{}: {}", origin.entry, halt.detail), ..halt });
             }
         }
+    }
+    if let (true, Some(halt)) = (found.is_empty(), unclear) {
+        return Err(halt);
     }
     if found.is_empty() {
         let left = if left_out > 0 {
