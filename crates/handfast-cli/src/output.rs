@@ -76,7 +76,7 @@ impl Progress {
 
     /// Says what happens now.
     pub(crate) fn say(&self, text: &str) {
-        self.0.set_message(text.to_owned());
+        self.0.set_message(on_one_line(text));
     }
 }
 

@@ -99,12 +99,8 @@ impl Settings {
                 }
             }
         }
-        let ca_certificates = match &self.ca_file {
-            Some(path) => {
-                Some(std::fs::read(path).map_err(|error| Failure(format!("cannot read {}: {error}", path.display())))?)
-            }
-            None => None,
-        };
+        let ca_certificates =
+            self.ca_file.as_deref().map(|path| read(path, "PEM file")).transpose()?.map(String::into_bytes);
         let headers = self.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
         let mut run = Run::new(address, identities);
         run.options = Options {
@@ -152,12 +148,7 @@ pub(crate) fn chosen(ids: &[String]) -> Result<Vec<&'static Check>, Failure> {
 
 fn read_profile(path: &std::path::Path) -> Result<Profile, Failure> {
     let fail = |error: String| Failure(format!("{}: {error}", path.display()));
-    let length = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?.len();
-    if length > LARGEST_PROFILE {
-        return Err(fail(format!("longer than {LARGEST_PROFILE} bytes: not a profile")));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))?;
-    Profile::parse(&text).map_err(|error| fail(error.to_string()))
+    Profile::parse(&read(path, "profile")?).map_err(|error| fail(error.to_string()))
 }
 
 fn identities(a: Option<String>, b: Option<String>, profile: &Profile) -> Result<Identities, Failure> {
@@ -197,7 +188,25 @@ fn header(text: &str) -> Result<ExtraHeader, Failure> {
 }
 
 fn positive(duration: Duration, option: &str) -> Result<Duration, Failure> {
-    if duration.is_zero() { Err(Failure(format!("{option} must be more than nothing"))) } else { Ok(duration) }
+    match duration {
+        Duration::ZERO => Err(Failure(format!("{option} must be more than nothing"))),
+        more if more > LONGEST => Err(Failure(format!("{option} must be at most {} days", LONGEST.as_secs() / 86_400))),
+        duration => Ok(duration),
+    }
 }
 
-const LARGEST_PROFILE: u64 = 1 << 20;
+/// Reads a file that is one, and not a device or a pipe that never ends.
+fn read(path: &std::path::Path, what: &str) -> Result<String, Failure> {
+    let fail = |error: String| Failure(format!("cannot read {}: {error}", path.display()));
+    let metadata = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?;
+    if !metadata.is_file() {
+        return Err(fail(format!("not a file, and so not a {what}")));
+    }
+    if metadata.len() > LARGEST_FILE {
+        return Err(fail(format!("longer than {LARGEST_FILE} bytes: not a {what}")));
+    }
+    std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))
+}
+
+const LARGEST_FILE: u64 = 1 << 20;
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);

@@ -3,8 +3,6 @@
 
 use std::{thread, time::Duration};
 
-use tokio::signal::unix::{SignalKind, signal};
-
 use crate::output;
 
 /// Ends the program some time after a signal that nobody obeyed.
@@ -14,15 +12,7 @@ pub(crate) fn over_signals() {
             return;
         };
         runtime.block_on(async {
-            let (Ok(mut interrupt), Ok(mut terminate)) =
-                (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
-            else {
-                return;
-            };
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
+            crate::interrupted().await;
             tokio::time::sleep(GRACE).await;
             std::process::exit(130);
         });

@@ -228,7 +228,10 @@ impl Maker<'_> {
         if pattern.len() > LONGEST_PATTERN {
             return "handfast".to_owned();
         }
-        let parsed = regex_syntax::ParserBuilder::new().unicode(false).utf8(true).build().parse(pattern);
+        // Plain letters where the pattern can be read so; `[^@]` cannot, it may be any character of any script.
+        let parse =
+            |unicode: bool| regex_syntax::ParserBuilder::new().unicode(unicode).utf8(true).build().parse(pattern);
+        let parsed = parse(false).or_else(|_| parse(true));
         // `{0,65535}{0,65535}` asks for gigabytes; an unbounded `+` is drawn short.
         let small = |hir: &Hir| {
             let properties = hir.properties();

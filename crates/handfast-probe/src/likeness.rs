@@ -72,6 +72,12 @@ pub fn same(one: &Value, other: &Value) -> bool {
     plain(one) == plain(other)
 }
 
+/// Whether an answer has a word of refusal in it that the honest one has not.
+pub fn says_no(answer: &Value, honest: &Value) -> bool {
+    let text = |result: &Value| marker::visible(result).into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ");
+    REFUSAL.is_match(&text(answer)) && !REFUSAL.is_match(&text(honest))
+}
+
 /// Values that could belong to one object alone: long enough, or with a digit in them.
 pub fn particular_values(result: &Value) -> BTreeSet<String> {
     let mut values = BTreeSet::new();
@@ -154,6 +160,12 @@ const MOST_OFF: usize = 2;
 static VARYING: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[A-Za-z0-9_-]*\d[A-Za-z0-9_-]*").expect("constant pattern"));
 
+#[allow(clippy::expect_used)]
+static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(reject|refus|den(y|ied)|invalid|expired|tamper|mismatch|forbidden|unauthori|fail|error|not (valid|allowed|accepted|permitted)|cannot)")
+        .expect("constant pattern")
+});
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -178,6 +190,14 @@ mod tests {
         assert!(alike(&answer(true), &answer(true)) && !alike(&answer(true), &answer(false)));
         let in_text = |ok: bool| says(&json!({"success": ok, "principal": "alice"}).to_string());
         assert!(!alike(&in_text(true), &in_text(false)));
+    }
+
+    #[test]
+    fn a_no_that_quotes_what_it_refuses_is_a_no() {
+        let honest = says("archived 3 items as principal alice");
+        assert!(says_no(&says("archived 0 items: the state for principal mallory was rejected"), &honest));
+        assert!(!says_no(&says("archived 3 items as principal mallory"), &honest));
+        assert!(!says_no(&says("3 errors archived for mallory"), &says("2 errors archived for alice")));
     }
 
     #[test]

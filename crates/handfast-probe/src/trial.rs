@@ -76,6 +76,15 @@ impl Answer {
         }
     }
 
+    /// Everything that came, also the words and data of a JSON-RPC error.
+    pub fn body(&self) -> Option<std::borrow::Cow<'_, Value>> {
+        match &self.reply.body {
+            Body::Result(result) => Some(std::borrow::Cow::Borrowed(result)),
+            Body::Error(error) => Some(std::borrow::Cow::Owned(error.to_value())),
+            _ => None,
+        }
+    }
+
     /// What the server said, for a sentence.
     pub fn said(&self) -> String {
         match &self.disposition {

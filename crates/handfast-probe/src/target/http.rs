@@ -69,7 +69,7 @@ impl Http {
         for header in &options.http.headers {
             let name = header_name(&header.name)?;
             let mut value = HeaderValue::from_str(header.value.expose_secret())
-                .map_err(|_| format!("the value of header `{name}` has characters that HTTP forbids"))?;
+                .map_err(|_| format!("the value of header `{}` has characters that HTTP forbids", header.name))?;
             value.set_sensitive(true);
             extra.append(name, value);
         }

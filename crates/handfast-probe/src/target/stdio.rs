@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
     process::{ChildStderr, ChildStdin, ChildStdout},
+    task::JoinHandle,
 };
 
 use super::{Body, Fault, Reply, http::answered};
@@ -42,6 +43,8 @@ pub(super) struct Stdio {
     waiting: VecDeque<Line>,
     noise: Option<(String, usize)>,
     errors: Arc<Mutex<VecDeque<String>>>,
+    /// Reads the child's standard error.
+    listener: Option<JoinHandle<()>>,
 }
 
 impl Stdio {
@@ -66,9 +69,7 @@ impl Stdio {
         let input = child.stdin().take().ok_or_else(missing)?;
         let output = child.stdout().take().ok_or_else(missing)?;
         let errors = Arc::new(Mutex::new(VecDeque::new()));
-        if let Some(stderr) = child.stderr().take() {
-            tokio::spawn(keep_tail(stderr, Arc::clone(&errors)));
-        }
+        let listener = child.stderr().take().map(|stderr| tokio::spawn(keep_tail(stderr, Arc::clone(&errors))));
         Ok(Self {
             program: program.to_owned(),
             child,
@@ -79,6 +80,7 @@ impl Stdio {
             waiting: VecDeque::new(),
             noise: None,
             errors,
+            listener,
         })
     }
 
@@ -93,7 +95,9 @@ impl Stdio {
     /// Why the child is gone, with what it said last. Its standard error is read by a task of its own: let that catch up.
     async fn obituary(&mut self, reason: &str) -> String {
         let ended = tokio::time::timeout(GRACE, self.child.inner_mut().wait()).await;
-        tokio::task::yield_now().await;
+        if let Some(listener) = &mut self.listener {
+            let _ = tokio::time::timeout(CATCHING_UP, listener).await;
+        }
         let status = ended.ok().and_then(Result::ok).map(|status| format!(", {status}")).unwrap_or_default();
         let words = self.last_words();
         let words = if words.is_empty() { String::new() } else { format!("; its last words: {words}") };
@@ -253,5 +257,6 @@ const NOT_INHERITED: [&str; 4] =
     ["HANDFAST_IDENTITY_A", "HANDFAST_IDENTITY_B", "CXG_MCP_IDENTITY_A", "CXG_MCP_IDENTITY_B"];
 const TAIL_LINES: usize = 8;
 const LONGEST_ERROR_LINE: u64 = 2048;
+const CATCHING_UP: Duration = Duration::from_millis(200);
 const GRACE: Duration = Duration::from_millis(500);
 const SIGTERM: i32 = 15;

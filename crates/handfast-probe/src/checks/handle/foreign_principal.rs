@@ -105,17 +105,19 @@ fn nothing_to_test(trial: &Trial<'_, '_>) -> Halt {
 fn conclude(mut rows: Vec<Row>, mut observations: Vec<Observation>) -> Judgement {
     let is_untested = |row: &Row| row.verdict == Verdict::Skipped && row.reason == Reason::ControlFailed;
     let judged = rows.iter().any(|row| !is_untested(row));
-    if judged {
+    let untested = rows.iter().filter(|row| is_untested(row)).count();
+    // Where every refutation is a doubtful one, what was not tested weighs as much.
+    let shown = rows.iter().any(|row| row.verdict == Verdict::Confirmed || row.reason == Reason::HandleBound);
+    if judged && (shown || untested == 0) {
         for row in rows.iter().filter(|row| is_untested(row)) {
             observations
                 .push(Observation { id: "entry-point-untested", text: format!("{}: {}", row.entry, row.detail) });
         }
     } else {
-        for row in &mut rows {
+        for row in rows.iter_mut().filter(|row| is_untested(row)) {
             row.verdict = Verdict::Errored;
         }
     }
-    let untested = rows.iter().filter(|row| is_untested(row)).count();
     let mut judgement = Judgement::over(rows, observations);
     if judged && untested > 0 {
         judgement.detail =
@@ -218,7 +220,11 @@ async fn of_entry(
     let Handles { a, b, forged } = experiment.handles.clone();
     let mut plan = ControlPlan::default();
 
-    let (owner, _) = use_handle(trial, "owner-use", Who::A, entry, &a.handle).await?;
+    let (mut owner, _) = use_handle(trial, "owner-use", Who::A, entry, &a.handle).await?;
+    if matches!(owner.disposition, Disposition::Refused(_)) {
+        // Once is chance: an entry point is not given up for one refusal.
+        owner = use_handle(trial, "owner-use", Who::A, entry, &a.handle).await?.0;
+    }
     plan.accepts(&owner, |said| {
         Halt::skipped(Reason::ControlFailed, format!("A could not use its own handle: {said}"))
     })?;

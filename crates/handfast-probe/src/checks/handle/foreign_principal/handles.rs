@@ -30,8 +30,8 @@ pub(super) struct Minted {
 impl Minted {
     /// Where any of the owner's marks stands in an answer, and which.
     pub(super) fn marked(&self, answer: &Answer) -> Option<(&Canary, String)> {
-        let result = answer.result()?;
-        self.marks.iter().find_map(|mark| Some((mark, marker::find_canary(result, mark, &answer.sent)?)))
+        let body = answer.body()?;
+        self.marks.iter().find_map(|mark| Some((mark, marker::find_canary(&body, mark, &answer.sent)?)))
     }
 }
 

@@ -64,8 +64,7 @@ impl Witness<'_> {
             return Err(halt);
         }
         if let Some((mark, at)) = self.owner.marked(answer) {
-            let same =
-                |other: &&Answer| other.result().and_then(|result| marker::find_canary(result, mark, &other.sent));
+            let same = |other: &&Answer| other.body().and_then(|body| marker::find_canary(&body, mark, &other.sent));
             if self.innocent.iter().all(|other| same(other).is_none()) {
                 return Ok(self.marked(answer, format!("A's canary `{}` at {at}", mark.long)));
             }

@@ -220,6 +220,9 @@ pub(super) async fn attempt(
     let both = played.answer.result().zip(baseline.answer.result());
     let still_shows =
         |before: &Value| both.is_some_and(|(result, honest)| likeness::still_shows(honest, result, before));
+    // A polite "no" may quote what it refuses.
+    let agrees =
+        || both.is_some_and(|(result, honest)| likeness::alike(result, honest) && !likeness::says_no(result, honest));
     let garbled = || both.is_some_and(|(result, honest)| likeness::one_word_off(honest, result));
     Ok(match played.outcome(flow, baseline) {
         Outcome::Accepted if matches!(attempt.how, How::MinorFlip(_)) => Tried::FieldIgnored(clean(&attempt.told)),
@@ -228,7 +231,7 @@ pub(super) async fn attempt(
             _ => Tried::Accepted(Box::new(played)),
         },
         // The changed value in the answer shows use, whatever the words around it; so does a garbled word after a flip.
-        Outcome::Unlike(_) if observed => Tried::Accepted(Box::new(played)),
+        Outcome::Unlike(_) if observed && agrees() => Tried::Accepted(Box::new(played)),
         Outcome::Unlike(_) if matches!(attempt.how, How::Flip(_) | How::MinorFlip(_)) && garbled() => {
             Tried::Accepted(Box::new(played))
         }
