@@ -200,7 +200,8 @@ fn read(path: &std::path::Path, what: &str) -> Result<String, Failure> {
     let fail = |error: String| Failure(format!("cannot read {}: {error}", path.display()));
     let metadata = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?;
     if !metadata.is_file() {
-        return Err(fail(format!("not a file, and so not a {what}")));
+        let kind = if metadata.is_dir() { "a directory" } else { "not a file" };
+        return Err(fail(format!("{kind}, and so not a {what}")));
     }
     if metadata.len() > LARGEST_FILE {
         return Err(fail(format!("longer than {LARGEST_FILE} bytes: not a {what}")));

@@ -7,7 +7,7 @@ use std::{cell::Cell, collections::BTreeMap};
 use handfast_wire::message::Object;
 use jsonschema::{PatternOptions, Validator};
 use rand::distr::Distribution;
-use regex_syntax::hir::{Hir, HirKind};
+use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, Hir, HirKind};
 use serde_json::{Map, Number, Value, json};
 
 use crate::{canary::Canary, discovery::names, random};
@@ -230,15 +230,15 @@ impl Maker<'_> {
         }
         // Plain letters where the pattern can be read so; `[^@]` cannot, it may be any character of any script.
         let parse =
-            |unicode: bool| regex_syntax::ParserBuilder::new().unicode(unicode).utf8(true).build().parse(pattern);
-        let parsed = parse(false).or_else(|_| parse(true));
+            |unicode: bool| regex_syntax::ParserBuilder::new().unicode(unicode).utf8(true).build().parse(pattern).ok();
+        let parsed = parse(false).or_else(|| parse(true));
         // `{0,65535}{0,65535}` asks for gigabytes; an unbounded `+` is drawn short.
         let small = |hir: &Hir| {
             let properties = hir.properties();
             properties.minimum_len().is_none_or(|least| least as u64 <= LONGEST)
                 && properties.maximum_len().is_none_or(|most| most as u64 <= LONGEST_DRAWN)
         };
-        let bare = parsed.ok().filter(small).map(without_anchors);
+        let bare = parsed.filter(small).map(without_anchors);
         let drawn = bare.and_then(|hir| rand_regex::Regex::with_hir(hir, 8).ok());
         let sampled = drawn.and_then(|regex| {
             let mut source = random::source();
@@ -318,6 +318,15 @@ fn without_anchors(hir: Hir) -> Hir {
             Hir::repetition(repetition)
         }
         HirKind::Literal(literal) => Hir::literal(literal.0),
+        HirKind::Class(Class::Unicode(mut class)) => {
+            // `[^@]` means what a keyboard has, where it can.
+            let mut plain = class.clone();
+            plain.intersect(&ClassUnicode::new([ClassUnicodeRange::new('!', '~')]));
+            if !plain.ranges().is_empty() {
+                class = plain;
+            }
+            Hir::class(Class::Unicode(class))
+        }
         HirKind::Class(class) => Hir::class(class),
         HirKind::Empty => Hir::empty(),
     }

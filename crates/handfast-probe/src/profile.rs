@@ -195,7 +195,7 @@ fn kind(rule: &HandleRule) -> Result<Kind, ProfileError> {
         json: rule.json.clone(),
         pattern: pattern.map(|p| p.as_str().to_owned()),
     };
-    Ok(Kind { mint: rule.mint.clone(), spot: Spot::Given(given), entries, certain: true })
+    Ok(Kind { mint: rule.mint.clone(), spot: Spot::Given(given), entries })
 }
 
 fn rule(kind: &Kind) -> HandleRule {

@@ -84,8 +84,13 @@ pub struct Kind {
     pub spot: Spot,
     /// Who accepts it.
     pub entries: Vec<Entry>,
-    /// Joined by the operator's word or by equal names: if A cannot use its own handle there, that is worth an error.
-    pub certain: bool,
+}
+
+impl Kind {
+    /// Joined by the operator's word: if A cannot use its own handle there, that is worth an error.
+    pub fn is_by_profile(&self) -> bool {
+        matches!(self.spot, Spot::Given(_))
+    }
 }
 
 /// What was found.
@@ -238,12 +243,10 @@ fn adopt(map: &mut Map, mut joins: Vec<(Tool, Spot, Vec<Taker>)>) {
         if fresh.is_empty() || map.kinds.len() >= MOST_KINDS {
             continue;
         }
-        let certain = fresh.iter().all(|taker| taker.rank <= join::BY_NAME);
         map.kinds.push(Kind {
             mint: tool.name,
             spot,
             entries: fresh.into_iter().map(|taker| taker.entry.clone()).collect(),
-            certain,
         });
     }
 }

@@ -191,7 +191,10 @@ async fn of_kind(
         experiment.reads = manner == Manner::Reads;
         let row = match of_entry(trial, &mut experiment, &entry, observations).await {
             Ok(row) => row,
-            Err(halt) => {
+            Err(mut halt) => {
+                if kind.is_by_profile() && halt.reason == Reason::ControlFailed {
+                    halt.verdict = Verdict::Errored;
+                }
                 let over = is_final(&halt);
                 rows.push(Row::halted(&entry.to_string(), halt));
                 if over {

@@ -5,11 +5,7 @@ use serde_json::Value;
 use super::{Experiment, is_final};
 use crate::{
     canary::Canary,
-    discovery::{
-        self, Entry, Kind,
-        emitted::{self, Spot},
-        names,
-    },
+    discovery::{self, Entry, Kind, emitted, names},
     disposition::Disposition,
     forge,
     identity::Who,
@@ -125,7 +121,7 @@ pub(super) fn in_order(
     kind: &Kind,
     observations: &mut Vec<Observation>,
 ) -> Vec<(Manner, Entry)> {
-    let by_profile = matches!(kind.spot, Spot::Given(_));
+    let by_profile = kind.is_by_profile();
     let mut ordered: Vec<(Manner, Entry)> = Vec::new();
     for entry in &kind.entries {
         if let Some(word) = meant_for_others(entry).filter(|_| !by_profile) {
