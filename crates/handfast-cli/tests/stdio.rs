@@ -168,7 +168,7 @@ fn a_server_that_dies_half_way_is_neither_confirmed_nor_refuted() {
             "n=0; while [ $n -lt {answers} ] && IFS= read -r line; do printf '%s\\n' \"$line\"; n=$((n+1)); done"
         );
         let server =
-            scratch.script("server", &format!("'{HANDFAST}' twin flawed --transport stdio | ({relay}; kill -9 0)\n"));
+            scratch.script("server", &format!("'{HANDFAST}' twin flawed --transport stdio | ({relay}; kill -9 $$)\n"));
         let (_, report) = report(&["--", &server]);
 
         for outcome in outcomes(&report) {

@@ -68,6 +68,12 @@ fn assert_sound(report: &Report, told: &str) {
     }
 }
 
+fn assert_unconfirmed(report: &Report, told: &str) {
+    for check in &report.checks {
+        assert_ne!(check.verdict, Verdict::Confirmed, "{told}: {}: {}", check.id, check.detail);
+    }
+}
+
 /// No exchange of a deciding entry point was answered unclearly.
 fn assert_whole(check: &CheckReport, told: &str) {
     for point in check.evidence.entry_points.iter().filter(|point| point.row.verdict == check.verdict) {
@@ -95,8 +101,9 @@ async fn for_good(twin: &str, turn: usize, act: Act) -> Report {
 }
 
 /// The ways in which a server falls silent; none of them is a word of the protocol.
-fn breakdowns() -> [(&'static str, Act); 4] {
+fn breakdowns() -> [(&'static str, Act); 5] {
     [
+        ("500 with a JSON-RPC error", Act::ErrorUnder(500, -32602, "no")),
         ("500", Act::Status(500, Vec::new())),
         ("429", Act::Status(429, vec![("retry-after", "1".to_owned())])),
         ("closes", Act::Close),
@@ -166,9 +173,7 @@ async fn acceptance_that_begins_half_way_is_not_taken_for_a_flaw() {
     for turn in turns(4, 3) {
         let report = for_good("sound", turn, Act::Result(done.clone())).await;
 
-        for check in &report.checks {
-            assert_ne!(check.verdict, Verdict::Confirmed, "after {turn}: {}: {}", check.id, check.detail);
-        }
+        assert_unconfirmed(&report, &format!("after {turn}"));
     }
 }
 
@@ -187,14 +192,23 @@ async fn one_refusal_out_of_place_hides_no_flaw() {
 #[tokio::test]
 async fn one_acceptance_out_of_place_makes_no_finding() {
     let done = json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}]});
-    for turn in turns(5, 2) {
+    for turn in turns(5, 3) {
         let done = done.clone();
         let accept = move |number, _: &Recorded| if number == turn { Act::Result(done.clone()) } else { Act::Forward };
         let report = behind("sound", accept).await;
 
-        for check in &report.checks {
-            assert_ne!(check.verdict, Verdict::Confirmed, "request {turn}: {}: {}", check.id, check.detail);
-        }
+        assert_unconfirmed(&report, &format!("request {turn}"));
+    }
+}
+
+#[tokio::test]
+async fn one_answer_from_the_cache_of_another_caller_makes_no_finding() {
+    // What the honest caller got: the owner's data, or the end of the honest flow.
+    for turn in turns(5, 1) {
+        let replay = move |number, _: &Recorded| if number == turn { Act::Replay } else { Act::Forward };
+        let report = behind("sound", replay).await;
+
+        assert_unconfirmed(&report, &format!("request {turn}"));
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reading a `requestState` that can be read, and putting one changed value back, with every other byte as issued.
 
+mod coding;
 pub mod envelope;
 pub mod fields;
 mod splice;

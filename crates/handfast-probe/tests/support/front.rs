@@ -2,6 +2,7 @@
 //! the test's own, or misbehaves. One request to a connection.
 
 use std::{
+    collections::HashMap,
     net::Ipv4Addr,
     sync::{Arc, Mutex},
 };
@@ -64,10 +65,14 @@ pub(crate) enum Act {
     Changed(fn(&str) -> String),
     /// Let the twin answer, and write the body of its answer in another way. Held open: the connection does not end.
     Framed { write: fn(&str) -> Vec<Vec<u8>>, held: bool },
+    /// What the twin last answered to a call of the same kind, whoever made it; the twin's own answer if there is none.
+    Replay,
     /// A JSON-RPC result.
     Result(Value),
     /// A JSON-RPC error.
     Error(i64, &'static str),
+    /// A JSON-RPC error under this status.
+    ErrorUnder(u16, i64, &'static str),
     /// A status without a body, with these headers.
     Status(u16, Vec<(&'static str, String)>),
     /// These bytes, piece by piece, and then the end.
@@ -85,6 +90,9 @@ pub(crate) struct Front {
     task: JoinHandle<()>,
 }
 
+/// The last complete answer to each kind of call.
+type Cache = Mutex<HashMap<String, Value>>;
+
 impl Drop for Front {
     fn drop(&mut self) {
         self.task.abort();
@@ -100,14 +108,15 @@ impl Front {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let port = listener.local_addr().expect("bound").port();
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let (log, act) = (Arc::clone(&seen), Arc::new(act));
+        let (log, act, cache) = (Arc::clone(&seen), Arc::new(act), Arc::new(Cache::default()));
         let task = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((socket, _)) = listener.accept().await {
                 let (log, act, upstream) = (Arc::clone(&log), Arc::clone(&act), upstream.clone());
+                let cache = Arc::clone(&cache);
                 connections.spawn(async move {
                     // Whatever goes wrong with a connection is the client's leaving.
-                    let _ = serve(socket, &log, &*act, upstream.as_deref()).await;
+                    let _ = serve(socket, &log, &cache, &*act, upstream.as_deref()).await;
                 });
             }
         });
@@ -138,6 +147,7 @@ impl Front {
 async fn serve(
     mut socket: TcpStream,
     log: &Mutex<Vec<Recorded>>,
+    cache: &Cache,
     act: &(dyn Fn(usize, &Recorded) -> Act + Send + Sync),
     upstream: Option<&str>,
 ) -> std::io::Result<()> {
@@ -152,7 +162,15 @@ async fn serve(
     match act(number, &request) {
         Act::Forward => {
             let reply = forward(&request, upstream.expect("somebody to forward to")).await?;
+            remember(cache, &request, &reply);
             socket.write_all(&reply).await
+        }
+        Act::Replay => {
+            let known = cache.lock().expect("no test panics while it holds this").get(&kind_of(&request)).cloned();
+            match known {
+                Some(result) => answer(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "result": result})).await,
+                None => socket.write_all(&forward(&request, upstream.expect("somebody to forward to")).await?).await,
+            }
         }
         Act::As(token) => {
             let mut other = request.clone();
@@ -176,6 +194,11 @@ async fn serve(
             let error = json!({"code": code, "message": message});
             answer(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "error": error})).await
         }
+        Act::ErrorUnder(status, code, message) => {
+            let error = json!({"code": code, "message": message});
+            let message = json!({"jsonrpc": "2.0", "id": id, "error": error});
+            socket.write_all(&json_answer(status, &message)).await
+        }
         Act::Status(status, headers) => {
             let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
             let head = format!("HTTP/1.1 {status} so\r\n{headers}content-length: 0\r\nconnection: close\r\n\r\n");
@@ -193,6 +216,22 @@ async fn serve(
         }
         Act::Close => Ok(()),
         Act::Hang => std::future::pending().await,
+    }
+}
+
+/// Calls of one kind: of one tool, with or without a state.
+fn kind_of(request: &Recorded) -> String {
+    format!("{} {} {}", request.method(), request.tool(), request.body["params"]["requestState"].is_string())
+}
+
+/// Keeps an answer that is complete and no error.
+fn remember(cache: &Cache, request: &Recorded, reply: &[u8]) {
+    let text = String::from_utf8_lossy(reply);
+    let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+    let message: Value = serde_json::from_str(body).unwrap_or_default();
+    let result = &message["result"];
+    if result["resultType"] == "complete" && result["isError"] != true {
+        cache.lock().expect("no test panics while it holds this").insert(kind_of(request), result.clone());
     }
 }
 
