@@ -182,13 +182,13 @@ impl Run {
             let (mut target, handshake) = match target::connect(&self.address, &self.identities, &self.options).await {
                 Ok(connected) => connected,
                 Err(NoTarget::Setup(reason)) => return Err(Unusable(reason)),
-                Err(missing) => return Ok(Err(halt_of(missing))),
+                Err(missing) => return Ok(Err(halt_of(missing, self.identities.given()))),
             };
             match surface::list(&mut target, &handshake).await {
                 Ok(surface) => Ok(Ok((target, handshake, surface))),
                 Err(reply) => {
                     target.close().await;
-                    Ok(Err(unlisted(&reply)))
+                    Ok(Err(unlisted(&reply, self.identities.given())))
                 }
             }
         };
@@ -248,22 +248,27 @@ impl Run {
     }
 }
 
-fn halt_of(missing: NoTarget) -> Halt {
+/// What to do about a server that refuses A.
+fn advice(given: bool) -> &'static str {
+    match given {
+        true => "is the credential of A expired, or issued for another server?",
+        false => "give real credentials with --identity-a and --identity-b",
+    }
+}
+
+fn halt_of(missing: NoTarget, given: bool) -> Halt {
     match missing {
         NoTarget::NotExecutable(text) => Halt::errored(Reason::TargetNotExecutable, text),
         NoTarget::NoServerAnswered(text) => Halt::skipped(Reason::NoServerAnswered, text),
         NoTarget::Unreachable(text) => Halt::errored(Reason::Unreachable, text),
         NoTarget::TimedOut(text) => Halt::errored(Reason::TimedOut, text),
-        NoTarget::Denied(_) => Halt::skipped(
-            Reason::NeedsIdentityA,
-            format!("{missing}; give real credentials with --identity-a and --identity-b"),
-        ),
+        NoTarget::Denied(_) => Halt::skipped(Reason::NeedsIdentityA, format!("{missing}; {}", advice(given))),
         NoTarget::Setup(text) => Halt::errored(Reason::ProbeBug, text),
     }
 }
 
 /// The server answered the handshake and then not the listing.
-fn unlisted(reply: &Reply) -> Halt {
+fn unlisted(reply: &Reply, given: bool) -> Halt {
     match disposition::of(reply) {
         Disposition::Unclear(Unclear::Fault(fault @ Fault::TimedOut(_))) => {
             Halt::errored(Reason::TimedOut, format!("tools/list: {fault}"))
@@ -273,7 +278,7 @@ fn unlisted(reply: &Reply) -> Halt {
         }
         Disposition::Refused(_) if matches!(reply.status, Some(401 | 403)) => Halt::skipped(
             Reason::NeedsIdentityA,
-            "the server refuses tools/list to identity A; give real credentials with --identity-a and --identity-b",
+            format!("the server refuses tools/list to identity A; {}", advice(given)),
         ),
         Disposition::Refused(refusal) => {
             Halt::skipped(Reason::NoServerAnswered, format!("the server refuses tools/list: {refusal}"))
