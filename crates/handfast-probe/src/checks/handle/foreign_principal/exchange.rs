@@ -45,6 +45,11 @@ impl Exchange<'_> {
                 let detail = format!("B presented A's handle and got {}, while {control}", trial.clean(marker));
                 Row::confirmed(self.controls, &entry, Reason::HandleNotBound, severity, detail)
             }
+            Seen::Listed => {
+                let text = "a listing shows A's object to B without any handle, so what its handle brings tells nothing; if such objects are not meant to be public, that listing is the leak";
+                observe("listed-to-others", text.to_owned());
+                Row::halted(&entry, Halt::skipped(Reason::HandleWitnessUnusable, text))
+            }
             Seen::Refused => match self.crashed() {
                 Some(text) => Row::halted(
                     &entry,

@@ -28,6 +28,8 @@ pub(super) enum Seen {
         /// Lower where the answer is no answer like the owner's.
         severity: Severity,
     },
+    /// A's marker came back, but B sees it without any handle as well.
+    Listed,
     /// Accepted, but without a marker.
     Accepted,
     /// Refused.
@@ -38,7 +40,7 @@ impl Seen {
     pub(super) fn word(&self) -> &'static str {
         match self {
             Self::Marked { .. } => "with A's data",
-            Self::Accepted => "accepted",
+            Self::Listed | Self::Accepted => "accepted",
             Self::Refused => "refused",
         }
     }
@@ -66,6 +68,9 @@ impl Witness<'_> {
         if let Some((mark, at)) = self.owner.marked(answer) {
             let same = |other: &&Answer| other.body().and_then(|body| marker::find_canary(&body, mark, &other.sent));
             if self.innocent.iter().all(|other| same(other).is_none()) {
+                if self.listed && answer.disposition == Disposition::Accepted {
+                    return Ok(Seen::Listed);
+                }
                 return Ok(self.marked(answer, format!("A's canary `{}` at {at}", mark.long)));
             }
         }
@@ -84,10 +89,6 @@ impl Witness<'_> {
             Disposition::Accepted if !are_alike(answer, self.owners_view) => {
                 (" in an answer unlike the owner's own", Severity::Medium)
             }
-            Disposition::Accepted if self.listed => (
-                ", which B's own listing shows as well: if such objects are meant to be public, this is no weakness",
-                Severity::Medium,
-            ),
             Disposition::Accepted => ("", Severity::High),
             _ => (" in an answer that calls itself an error", Severity::Medium),
         };
