@@ -117,7 +117,7 @@ fn breakdowns() -> [(&'static str, Act); 5] {
 #[tokio::test]
 async fn a_flawed_server_that_breaks_down_is_never_refuted() {
     for (offset, (name, act)) in breakdowns().into_iter().enumerate() {
-        for turn in turns(offset * 2, 8) {
+        for turn in turns(offset * 2, 11) {
             let report = for_good("flawed", turn, act.clone()).await;
 
             assert_flawed(&report, &format!("{name} after {turn}"));
@@ -128,7 +128,7 @@ async fn a_flawed_server_that_breaks_down_is_never_refuted() {
 #[tokio::test]
 async fn a_sound_server_that_breaks_down_is_never_confirmed_and_only_refuted_before() {
     for (offset, (name, act)) in breakdowns().into_iter().enumerate() {
-        for turn in turns(offset * 2, 8) {
+        for turn in turns(offset * 2, 11) {
             let report = for_good("sound", turn, act.clone()).await;
 
             assert_sound(&report, &format!("{name} after {turn}"));
@@ -160,7 +160,7 @@ async fn refusals_that_begin_half_way_are_not_taken_for_a_guard() {
         ("403", Act::Status(403, Vec::new())),
         ("isError", Act::Result(json!({"isError": true, "content": [{"type": "text", "text": "maintenance"}]}))),
     ];
-    for (turn, (name, act)) in turns(4, 2).zip(refusals.into_iter().cycle()) {
+    for (turn, (name, act)) in turns(4, 3).zip(refusals.into_iter().cycle()) {
         let report = for_good("flawed", turn, act).await;
 
         assert_flawed(&report, &format!("{name} after {turn}"));
@@ -170,7 +170,7 @@ async fn refusals_that_begin_half_way_are_not_taken_for_a_guard() {
 #[tokio::test]
 async fn acceptance_that_begins_half_way_is_not_taken_for_a_flaw() {
     let done = json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}]});
-    for turn in turns(4, 3) {
+    for turn in turns(4, 4) {
         let report = for_good("sound", turn, Act::Result(done.clone())).await;
 
         assert_unconfirmed(&report, &format!("after {turn}"));
@@ -192,7 +192,7 @@ async fn one_refusal_out_of_place_hides_no_flaw() {
 #[tokio::test]
 async fn one_acceptance_out_of_place_makes_no_finding() {
     let done = json!({"resultType": "complete", "content": [{"type": "text", "text": "done"}]});
-    for turn in turns(5, 3) {
+    for turn in turns(6, 4) {
         let done = done.clone();
         let accept = move |number, _: &Recorded| if number == turn { Act::Result(done.clone()) } else { Act::Forward };
         let report = behind("sound", accept).await;
@@ -204,7 +204,7 @@ async fn one_acceptance_out_of_place_makes_no_finding() {
 #[tokio::test]
 async fn one_answer_from_the_cache_of_another_caller_makes_no_finding() {
     // What the honest caller got: the owner's data, or the end of the honest flow.
-    for turn in turns(5, 1) {
+    for turn in turns(5, 2) {
         let replay = move |number, _: &Recorded| if number == turn { Act::Replay } else { Act::Forward };
         let report = behind("sound", replay).await;
 

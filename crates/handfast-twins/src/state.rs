@@ -141,6 +141,13 @@ pub(crate) fn unsigned(claims: &Claims) -> String {
     URL_SAFE_NO_PAD.encode(claims.to_value().to_string())
 }
 
+/// A JSON Web Token, signed with HS256.
+pub(crate) fn jwt(claims: &Claims, key: &Key) -> String {
+    let signed = format!("{}.{}", URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT"}"#), unsigned(claims));
+    let tag = key.tag(signed.as_bytes());
+    format!("{signed}.{tag}")
+}
+
 /// Reads base64url(JSON), whoever wrote it.
 pub(crate) fn decoded(presented: &str) -> Result<Claims, BadState> {
     Claims::from_json(&decode(presented)?)

@@ -95,7 +95,7 @@ impl Stdio {
     /// Why the child is gone, with what it said last. Its standard error is read by a task of its own: let that catch up.
     async fn obituary(&mut self, reason: &str) -> String {
         let ended = tokio::time::timeout(GRACE, self.child.inner_mut().wait()).await;
-        if let Some(listener) = &mut self.listener {
+        if let Some(listener) = self.listener.take() {
             let _ = tokio::time::timeout(CATCHING_UP, listener).await;
         }
         let status = ended.ok().and_then(Result::ok).map(|status| format!(", {status}")).unwrap_or_default();

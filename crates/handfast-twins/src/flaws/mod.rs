@@ -1,9 +1,11 @@
 //! The list of twins. A new flaw is a file here, a `mod` line and an entry; what it leaves out is one guard.
 
 mod business_rules;
+mod display_state;
 mod doors;
 mod flawed;
 mod identity;
+mod loopholes;
 mod mac_inside;
 mod names;
 mod noguard;
@@ -69,7 +71,7 @@ const fn twin(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 51] = [
+static TWINS: [Twin; 56] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -89,6 +91,11 @@ static TWINS: [Twin; 51] = [
     twin("ignores-state", "any state is accepted and none is read", refusals::ignores_state),
     twin("business-rules", "unsigned; every field that matters is validated, words are not", business_rules::guards),
     twin("mac-inside", "sound; the tag is a member of the state, unknown members are ignored", mac_inside::guards),
+    twin("mac-subset", "the tag is a member of the state and does not cover how much is done", mac_inside::subset),
+    twin("alg-none", "the state is a JWT that is verified unless its header says `none`", loopholes::alg_none),
+    twin("optional-signature", "the state's tag is verified where there is one", loopholes::optional_signature),
+    twin("pipe-state", "the state is words between bars, unsigned", unsigned::pipe),
+    twin("display-state", "sound; the state names a record, its other members are for show", display_state::guards),
     // What is asked, and where
     twin("two-rounds", "sound; asks twice", sound::two_rounds),
     twin("two-rounds-flawed", "asks twice, and signs only the first round's state", surfaces::two_rounds_flawed),

@@ -1,4 +1,4 @@
-//! Four more spellings of a state that nothing protects. Each is read back by whoever can spell it.
+//! Five more spellings of a state that nothing protects. Each is read back by whoever can spell it.
 
 use std::io::{Read, Write};
 
@@ -40,10 +40,7 @@ struct Jwt;
 
 impl Guards for Jwt {
     fn seal(&self, claims: &Claims, key: &Key) -> String {
-        let signed =
-            format!("{}.{}", URL_SAFE_NO_PAD.encode(r#"{"alg":"HS256","typ":"JWT"}"#), state::unsigned(claims));
-        let tag = key.tag(signed.as_bytes());
-        format!("{signed}.{tag}")
+        state::jwt(claims, key)
     }
 
     fn open(&self, presented: &str, _retry: &Retry<'_>) -> Result<Claims, BadState> {
@@ -73,6 +70,34 @@ impl Guards for Zlib {
     }
 }
 
+/// Five words in a row.
+struct Pipe;
+
+impl Guards for Pipe {
+    fn seal(&self, claims: &Claims, _key: &Key) -> String {
+        let Claims { principal, items, workspace_id, exp, .. } = claims;
+        // FLAW: no signature.
+        format!("archive|{principal}|{items}|{workspace_id}|{exp}")
+    }
+
+    fn open(&self, presented: &str, retry: &Retry<'_>) -> Result<Claims, BadState> {
+        let parts: Vec<&str> = presented.split('|').collect();
+        let ["archive", principal, items, workspace_id, exp] = parts[..] else { return Err(BadState::Invalid) };
+        let number = |text: &str| text.parse().map_err(|_| BadState::Invalid);
+        Ok(Claims {
+            principal: principal.to_owned(),
+            workspace_id: workspace_id.to_owned(),
+            items: number(items)?,
+            method: retry.method.to_owned(),
+            tool: retry.tool.to_owned(),
+            arguments: retry.arguments.to_owned(),
+            round: 1,
+            reason: None,
+            exp: number(exp)?,
+        })
+    }
+}
+
 pub(super) fn ignores_signature() -> Box<dyn Guards> {
     Box::new(IgnoresSignature)
 }
@@ -87,6 +112,10 @@ pub(super) fn jwt() -> Box<dyn Guards> {
 
 pub(super) fn zlib() -> Box<dyn Guards> {
     Box::new(Zlib)
+}
+
+pub(super) fn pipe() -> Box<dyn Guards> {
+    Box::new(Pipe)
 }
 
 const UNPACKED_LIMIT: u64 = 65_536;
