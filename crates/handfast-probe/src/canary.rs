@@ -16,9 +16,12 @@ pub struct Canary {
 impl Canary {
     /// Whether a text carries it, in any case and with any separators.
     pub fn is_in(&self, text: &str) -> bool {
-        let bare: String = text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-        bare.contains(&self.short)
+        bare(text).contains(&self.short)
     }
+}
+
+fn bare(text: &str) -> String {
+    text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
 /// Makes the canaries of one run.
@@ -36,7 +39,14 @@ impl Canaries {
 
     /// Whether a text holds any canary of this run.
     pub fn planted(&self, text: &str) -> bool {
-        text.to_ascii_lowercase().contains(&self.nonce)
+        // `hf`, a letter, three digits, the nonce: four hexadecimal digits alone stand in many a handle.
+        let bare = bare(text);
+        bare.match_indices(&self.nonce).any(|(at, _)| at >= 6 && bare[at - 6..].starts_with(PREFIX))
+    }
+
+    /// Whether a text is a canary of this run and hardly more: a label, not a slug that a server made of one.
+    pub fn is_one(&self, text: &str) -> bool {
+        self.planted(text) && bare(text).len() <= LONGEST
     }
 
     /// A fresh canary for what this caller plants.
@@ -56,7 +66,38 @@ impl Default for Canaries {
     }
 }
 
+/// Letters and digits of a long canary.
+const LONGEST: usize = 16;
 /// How every canary begins.
 pub const PREFIX: &str = "hf";
 /// How every long canary ends.
 pub const WORD: &str = "canary";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_canary_is_found_however_a_server_writes_it() {
+        let canary = Canaries::new().fresh(Who::A);
+        for text in [
+            format!("<b>{}</b>", canary.long),
+            canary.long.to_uppercase(),
+            canary.long.replace('-', "_"),
+            canary.long[..12].to_owned(),
+            canary.short.clone(),
+        ] {
+            assert!(canary.is_in(&text), "{text}");
+        }
+        assert!(!canary.is_in(&canary.short[..9]));
+    }
+
+    #[test]
+    fn a_label_is_told_from_a_slug_and_from_chance() {
+        let mut canaries = Canaries::new();
+        let canary = canaries.fresh(Who::B);
+        assert!(canaries.is_one(&canary.long) && canaries.is_one(&canary.short));
+        assert!(canaries.planted(&format!("{}-17", canary.long)) && !canaries.is_one(&format!("{}-17", canary.long)));
+        assert!(!canaries.planted(&format!("ws-0f{}77", &canary.short[6..])), "a nonce alone is chance");
+    }
+}

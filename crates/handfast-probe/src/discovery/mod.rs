@@ -209,15 +209,20 @@ async fn joins_of(trial: &mut Trial<'_, '_>, tool: &Tool) -> Result<Vec<(Tool, S
     };
     let session = &trial.session;
     // What the probe planted earlier, or sent as a credential, is no handle when it comes back.
-    let ours = |value: &Value| {
+    let ours = |value: &Value, name: &str| {
         let text = emitted::text_of(value);
         let credentials =
             [Who::A, Who::B].map(|who| session.target.identities().of(who).credential().map(str::to_owned));
-        session.canaries.planted(&text) || credentials.into_iter().flatten().any(|credential| text == credential)
+        let planted = match names::names_a_handle(name) {
+            // `weekly-shop-17`, made of a label, is a handle all the same.
+            true => session.canaries.is_one(&text),
+            false => session.canaries.planted(&text),
+        };
+        planted || credentials.into_iter().flatten().any(|credential| text == credential)
     };
     let joins: Vec<(Tool, Spot, Vec<Taker>)> = emitted::emitted(result, &answer.sent)
         .into_iter()
-        .filter(|value| !ours(&value.value))
+        .filter(|value| !ours(&value.value, &value.name()))
         .map(|value| {
             let takers = join::takers(&trial.session.surface, tool, &value);
             (tool.clone(), value.spot, takers)
