@@ -11,8 +11,8 @@ use std::{
 use handfast_probe::clock::Deadline;
 use support::{HANDFAST, Ran, Scratch, check, handfast, on_stdio, outcomes, report};
 
-/// A process that lives on its own, and whose id is noted in a file.
-const STRAGGLER: &str = "tail -f /dev/null & echo $! >> ";
+/// A process that lives on its own, holds no pipe of ours, and whose id is noted in a file.
+const STRAGGLER: &str = "tail -f /dev/null < /dev/null > /dev/null 2>&1 & echo $! >> ";
 
 /// A program that leaves a straggler behind and then does something else.
 fn with_straggler(scratch: &Scratch, then: &str) -> String {
@@ -66,7 +66,9 @@ fn what_the_server_started_is_gone_after_a_run() {
 fn what_ignores_the_order_to_end_is_ended_all_the_same() {
     let scratch = Scratch::new("stubborn");
     let pids = scratch.path("pids").display().to_string();
-    let stubborn = format!("(trap '' TERM INT HUP; echo $$ >> '{pids}'; exec tail -f /dev/null) & \ntrap '' TERM\n");
+    let stubborn = format!(
+        "(trap '' TERM INT HUP; echo $$ >> '{pids}'; exec tail -f /dev/null < /dev/null > /dev/null 2>&1) & \ntrap '' TERM\n"
+    );
     let server = scratch
         .script("server", &format!("{stubborn}'{HANDFAST}' twin sound --transport stdio; {STRAGGLER}'{pids}'; wait"));
     let (code, _) = report(&["--", &server]);

@@ -142,11 +142,16 @@ pub fn one_word_off(one: &Value, other: &Value) -> bool {
     off <= MOST_OFF
 }
 
-/// Whether an answer still shows what the altered field said before: then it took that from somewhere else.
+/// Whether an answer still shows what the altered field said before: then it took that from somewhere else. In words, or,
+/// for what is too short to be told from chance in a sentence, at the same place of both answers.
 pub fn still_shows(honest: &Value, altered: &Value, before: &Value) -> bool {
-    let before = before.as_str().map_or_else(|| before.to_string(), str::to_owned);
-    let shows = |result: &Value| marker::find_name(result, &before, &[]).is_some();
-    before.len() >= SHORTEST_SHOWN && shows(honest) && shows(altered)
+    let word = before.as_str().map_or_else(|| before.to_string(), str::to_owned);
+    let shows = |result: &Value| marker::find_name(result, &word, &[]).is_some();
+    let in_words = word.len() >= SHORTEST_SHOWN && shows(honest) && shows(altered);
+    let (honest, altered) = (facts(honest), facts(altered));
+    let in_place =
+        before.is_number() && honest.iter().any(|(at, value)| value == before && altered.get(at) == Some(before));
+    in_words || in_place
 }
 
 const MOST_FACTS: usize = 4000;
@@ -215,6 +220,13 @@ mod tests {
         assert!(!became(&answer(5), &answer(5), &json!(5), &json!(6)));
         assert!(became(&says("5 seats for alice"), &says("6 seats for alice"), &json!(5), &json!(6)));
         assert!(!became(&says("5 seats for alice"), &says("6 of your 9 seats"), &json!(5), &json!(6)));
+    }
+
+    #[test]
+    fn what_was_issued_still_shows() {
+        let answer = |items: u64| json!({"structuredContent": {"archived": items, "principal": "alice"}});
+        assert!(still_shows(&answer(3), &answer(3), &json!(3)) && still_shows(&answer(3), &answer(4), &json!("alice")));
+        assert!(!still_shows(&answer(3), &answer(4), &json!(3)) && !still_shows(&answer(3), &answer(3), &json!("bob")));
     }
 
     #[test]

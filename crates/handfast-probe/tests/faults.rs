@@ -78,10 +78,17 @@ async fn a_server_that_never_answers_has_timed_out() {
 async fn a_server_that_wants_other_credentials_is_skipped_for_want_of_them() {
     for status in [401, 403] {
         let kind = Odd::Status(status);
-        let (report, took) = against(kind.clone()).await;
+        let server = odd::start(kind.clone()).await.expect("a free port");
+        for (identities, advice) in
+            [(support::alice_and_bob(), "is the credential of A"), (support::made_up(), "--identity-a")]
+        {
+            let mut run = impatient(&server.url());
+            run.identities = identities;
+            let (report, took) = timed(probed(&run)).await;
 
-        assert_tells_nothing(&kind, &report, took, ["needs-identity:a"; 2]);
-        assert!(report.checks[0].detail.contains("--identity-a"), "it says what to do: {}", report.checks[0].detail);
+            assert_tells_nothing(&kind, &report, took, ["needs-identity:a"; 2]);
+            assert!(report.checks[0].detail.contains(advice), "it says what to do: {}", report.checks[0].detail);
+        }
     }
 }
 

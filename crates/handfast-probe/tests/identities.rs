@@ -101,11 +101,20 @@ async fn a_server_that_takes_any_token_and_names_nobody_is_never_confirmed() {
 
 #[tokio::test]
 async fn one_user_with_two_tokens_is_one_user() {
-    // It refuses everybody else, and still: it names both alike.
-    let report = behind("flawed", |request| if knows(request) { Act::As("carol") } else { discreet(request) }).await;
-
-    assert_eq!(verdict(check(&report, HANDLE)), "skipped identities-not-distinguished");
-    assert!(check(&report, HANDLE).detail.contains("`carol`"), "{}", check(&report, HANDLE).detail);
+    // It refuses everybody else, and still: it names both alike, as the owner of what they made or when asked who they are.
+    let by_owner = |request: &Recorded| match request.tool() {
+        _ if !knows(request) => discreet(request),
+        "whoami" => Act::Error(-32602, "unknown tool"),
+        _ => Act::As("carol"),
+    };
+    let when_asked = |request: &Recorded| match request.tool() {
+        "whoami" if knows(request) => Act::As("carol"),
+        _ => discreet(request),
+    };
+    for report in [behind("flawed", by_owner).await, behind("flawed", when_asked).await] {
+        assert_eq!(verdict(check(&report, HANDLE)), "skipped identities-not-distinguished");
+        assert!(check(&report, HANDLE).detail.contains("`carol`"), "{}", check(&report, HANDLE).detail);
+    }
 }
 
 #[tokio::test]

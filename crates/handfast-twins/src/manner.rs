@@ -15,8 +15,14 @@ pub(crate) struct Manner {
     pub(crate) keeps_reason: bool,
     /// Tool results come as tasks, where the client knows tasks.
     pub(crate) answers_with_tasks: bool,
+    /// What of a workspace answers show, besides its handle and its owner.
+    pub(crate) view: View,
     /// Answers name the owner.
     pub(crate) shows_owner: bool,
+    /// Tells a stranger in a complete answer whom to ask.
+    pub(crate) refers_to_owner: bool,
+    /// Tools that the others do not have.
+    pub(crate) further: Further,
     /// `append_note` says what it wrote to.
     pub(crate) writer_tells: bool,
     /// Every answer of `read_workspace` carries everything that anybody stored.
@@ -58,6 +64,27 @@ impl Handles {
     }
 }
 
+/// What of a workspace answers show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum View {
+    /// The label and the notes.
+    Whole,
+    /// A number that the server chose for it, and nothing that the caller wrote.
+    Code,
+    /// How many notes there are.
+    Count,
+}
+
+/// Tools that the others do not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Further {
+    Nothing,
+    /// `list_workspaces`: everybody's, to everybody.
+    Listing,
+    /// `create_share_link` and `open_share_link`.
+    ShareLinks,
+}
+
 /// What is asked before something is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asks {
@@ -81,7 +108,10 @@ impl Manner {
         resource_asks: false,
         keeps_reason: false,
         answers_with_tasks: false,
+        view: View::Whole,
         shows_owner: true,
+        refers_to_owner: false,
+        further: Further::Nothing,
         writer_tells: true,
         lists_everything: false,
         polite: false,

@@ -9,7 +9,7 @@ use crate::{
     ask::{self, Origin, Trip},
     caller::Principal,
     conform::Capabilities,
-    manner::Handles,
+    manner::{Handles, View},
     server::{self, Server},
     state,
     tools::UNKNOWN_HANDLE,
@@ -121,7 +121,11 @@ fn given(server: &Server, origin: &Origin<'_>) -> Result<Given, Refused> {
 
 fn shown(server: &Server, workspace: &Workspace) -> Value {
     let manner = server.manner();
-    let mut shown = json!({"label": workspace.label, "notes": workspace.notes});
+    let mut shown = match manner.view {
+        View::Whole => json!({"label": workspace.label, "notes": workspace.notes}),
+        View::Code => json!({"code": workspace.code}),
+        View::Count => json!({"count": workspace.notes.len()}),
+    };
     if manner.handles != Handles::TextOnly {
         shown[manner.handles.emitted_as()] = workspace.handle.clone().into();
     }

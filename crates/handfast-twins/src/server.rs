@@ -61,7 +61,7 @@ impl Server {
         let client = conform::metadata(params)?;
         match method.as_str() {
             "server/discover" => Ok(surface::discover(manner.answers_with_tasks)),
-            "tools/list" => conform::no_cursor(params).map(|()| surface::tools(manner.handles)),
+            "tools/list" => conform::no_cursor(params).map(|()| surface::tools(manner.handles, manner.further)),
             "prompts/list" => conform::no_cursor(params).map(|()| surface::prompts(manner.handles)),
             "resources/list" => conform::no_cursor(params).map(|()| surface::resources()),
             "resources/templates/list" => conform::no_cursor(params).map(|()| surface::templates(manner.handles)),

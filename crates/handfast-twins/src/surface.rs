@@ -2,10 +2,13 @@
 
 use serde_json::{Value, json};
 
-use crate::{answer, manner::Handles};
+use crate::{
+    answer,
+    manner::{Further, Handles},
+};
 
 /// The answer to `tools/list`.
-pub(crate) fn tools(handles: Handles) -> Value {
+pub(crate) fn tools(handles: Handles, further: Further) -> Value {
     let id = handles.taken_as();
     let handle = handle_schema(handles);
     let mut open = json!({
@@ -70,13 +73,47 @@ pub(crate) fn tools(handles: Handles) -> Value {
         "inputSchema": {"type": "object", "properties": {}},
         "annotations": {"readOnlyHint": true}
     });
-    let mut listed = [open, read, append, archive, purge, whoami];
+    let mut listed = vec![open, read, append, archive, purge, whoami];
     match handles {
         Handles::Nested => listed.iter_mut().skip(1).for_each(nest),
         Handles::Unlabelled => listed[0]["inputSchema"] = json!({"type": "object", "properties": {}}),
         _ => {}
     }
+    listed.extend(further_tools(further, id, &handle));
     answer::cacheable(json!({"tools": listed}), 300_000, "public")
+}
+
+fn further_tools(further: Further, id: &str, handle: &Value) -> Vec<Value> {
+    match further {
+        Further::Nothing => Vec::new(),
+        Further::Listing => vec![json!({
+            "name": "list_workspaces",
+            "title": "List workspaces",
+            "description": "Lists the workspaces of everybody. Anybody may read them.",
+            "inputSchema": {"type": "object", "properties": {}},
+            "annotations": {"readOnlyHint": true}
+        })],
+        Further::ShareLinks => vec![
+            json!({
+                "name": "create_share_link",
+                "title": "Create a share link",
+                "description": "Returns a token with which anybody may read a workspace.",
+                "inputSchema": {"type": "object", "properties": {id: handle}, "required": [id]},
+                "annotations": {"readOnlyHint": false, "destructiveHint": false}
+            }),
+            json!({
+                "name": "open_share_link",
+                "title": "Open a share link",
+                "description": "Returns the workspace that a token was made for.",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"share_token": {"type": "string", "description": "What create_share_link returned"}},
+                    "required": ["share_token"]
+                },
+                "annotations": {"readOnlyHint": true}
+            }),
+        ],
+    }
 }
 
 /// Moves the handle of an input schema into an object.

@@ -1,4 +1,4 @@
-//! The tools: open, read, append, archive, purge, whoami. Unknown and foreign handles get one and the same answer.
+//! The tools: open, read, append, archive, purge, whoami, and what few servers have besides. Unknown and foreign handles get one and the same answer.
 
 use handfast_wire::message::Object;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::{
     ask::{self, Origin, Trip},
     caller::Principal,
     conform::Capabilities,
-    manner::{Handles, Manner},
+    manner::{Further, Handles, Manner, View},
     server::{self, Server},
     state,
     workspaces::{Door, HANDLE_LIFETIME, Workspace},
@@ -38,6 +38,9 @@ pub(crate) fn call(
         "archive_workspace" => call.archive(),
         "purge_workspace" => call.purge(),
         "whoami" => Ok(answer::tool(caller.to_string(), call.data(json!({"principal": caller.as_str()})))),
+        "list_workspaces" if call.manner.further == Further::Listing => Ok(call.list()),
+        "create_share_link" if call.manner.further == Further::ShareLinks => call.share(),
+        "open_share_link" if call.manner.further == Further::ShareLinks => call.open_shared(),
         _ => Err(Refused::params(format!("unknown tool: {name}"))),
     }
 }
@@ -149,29 +152,65 @@ impl Call<'_> {
         Ok(found.map_or_else(|| self.unknown(), |()| answer::tool("purged".into(), self.data(json!({"purged": true})))))
     }
 
+    fn list(&self) -> Value {
+        let listed: Vec<Value> =
+            self.server.keeper().everything().map(|workspace| self.shown(workspace, false)).collect();
+        self.described(json!({"workspaces": listed}))
+    }
+
+    fn share(&self) -> Result<Value, Refused> {
+        let Some(handle) = self.resolve(Door::Share, |workspace| workspace.handle.clone())? else {
+            return Ok(self.unknown());
+        };
+        let place = self.server.guards.place(self.caller, &handle);
+        let token = self.server.keeper().link(place);
+        Ok(self.described(json!({"share_token": token})))
+    }
+
+    fn open_shared(&self) -> Result<Value, Refused> {
+        let token = server::text(self.arguments, "share_token")?;
+        let keeper = self.server.keeper();
+        let workspace =
+            keeper.linked(token).filter(|workspace| !self.server.guards.lapsed(workspace, self.server.clock.now()));
+        Ok(workspace.map_or_else(
+            || answer::tool_error("unknown share link"),
+            |workspace| self.described(self.shown(workspace, true)),
+        ))
+    }
+
     fn resolve<T>(&self, door: Door, use_it: impl FnOnce(&mut Workspace) -> T) -> Result<Option<T>, Refused> {
+        Ok(self.server.resolve(door, self.caller, &self.presented()?, use_it))
+    }
+
+    /// The handle in the arguments.
+    fn presented(&self) -> Result<String, Refused> {
         let name = self.manner.handles.taken_as();
         let holder = match self.manner.handles {
             Handles::Nested => self.arguments.get("target").and_then(Value::as_object),
             _ => Some(self.arguments),
         };
-        let presented = match holder.and_then(|holder| holder.get(name)) {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Number(number)) if self.manner.handles == Handles::Numeric => number.to_string(),
-            _ => return Err(Refused::params(format!("`{name}` is missing or of another type"))),
-        };
-        Ok(self.server.resolve(door, self.caller, &presented, use_it))
+        match holder.and_then(|holder| holder.get(name)) {
+            Some(Value::String(text)) => Ok(text.clone()),
+            Some(Value::Number(number)) if self.manner.handles == Handles::Numeric => Ok(number.to_string()),
+            _ => Err(Refused::params(format!("`{name}` is missing or of another type"))),
+        }
     }
 
     /// A workspace as data.
     fn shown(&self, workspace: &Workspace, with_notes: bool) -> Value {
-        let mut shown =
-            json!({self.manner.handles.emitted_as(): self.written(&workspace.handle), "label": workspace.label});
+        let mut shown = json!({self.manner.handles.emitted_as(): self.written(&workspace.handle)});
+        if self.manner.view == View::Whole {
+            shown["label"] = workspace.label.clone().into();
+        }
         if self.manner.shows_owner {
             shown["owner"] = workspace.owner.as_str().into();
         }
         if with_notes {
-            shown["notes"] = workspace.notes.clone().into();
+            match self.manner.view {
+                View::Whole => shown["notes"] = workspace.notes.clone().into(),
+                View::Code => shown["code"] = workspace.code.clone().into(),
+                View::Count => shown["count"] = workspace.notes.len().into(),
+            }
         }
         shown
     }
@@ -203,7 +242,17 @@ impl Call<'_> {
         if self.manner.polite {
             return answer::tool("sorry, there is no such thing here".into(), None);
         }
+        if let Some(owner) = self.somebody_else().filter(|_| self.manner.refers_to_owner) {
+            return answer::tool(format!("this workspace belongs to {owner}; ask them"), None);
+        }
         answer::tool_error(UNKNOWN_HANDLE)
+    }
+
+    /// Who else owns what was presented.
+    fn somebody_else(&self) -> Option<Principal> {
+        let place = self.server.guards.place(self.caller, &self.presented().ok()?);
+        let owner = self.server.keeper().at(&place)?.owner.clone();
+        (owner != *self.caller).then_some(owner)
     }
 
     fn data(&self, data: Value) -> Option<Value> {

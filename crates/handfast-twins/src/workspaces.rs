@@ -14,6 +14,7 @@ pub(crate) enum Door {
     Append,
     Archive,
     Purge,
+    Share,
     Prompt,
     Resource,
 }
@@ -27,12 +28,14 @@ pub(crate) struct Workspace {
     pub(crate) notes: Vec<String>,
     pub(crate) expires: u64,
     pub(crate) archived: u64,
+    /// Twelve random digits that are its own.
+    pub(crate) code: String,
 }
 
 impl Workspace {
     pub(crate) fn new(handle: &str, label: &str, owner: &Principal, expires: u64) -> Self {
         let (handle, label) = (handle.to_owned(), label.to_owned());
-        Self { handle, label, owner: owner.clone(), notes: Vec::new(), expires, archived: 0 }
+        Self { handle, label, owner: owner.clone(), notes: Vec::new(), expires, archived: 0, code: random_digits() }
     }
 
     /// The workspace itself and its notes.
@@ -45,6 +48,8 @@ impl Workspace {
 #[derive(Debug, Default)]
 pub(crate) struct Keeper {
     all: BTreeMap<String, Workspace>,
+    /// Where a share link leads.
+    links: BTreeMap<String, String>,
     minted: u64,
 }
 
@@ -70,6 +75,17 @@ impl Keeper {
         self.all.remove(place);
     }
 
+    /// A share link to the workspace at this place.
+    pub(crate) fn link(&mut self, place: String) -> String {
+        let token = random_hex();
+        self.links.insert(token.clone(), place);
+        token
+    }
+
+    pub(crate) fn linked(&self, token: &str) -> Option<&Workspace> {
+        self.all.get(self.links.get(token)?)
+    }
+
     pub(crate) fn everything(&self) -> impl Iterator<Item = &Workspace> {
         self.all.values()
     }
@@ -80,6 +96,12 @@ pub(crate) fn random_hex() -> String {
     let mut bytes = [0_u8; 16];
     fill(&mut bytes);
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn random_digits() -> String {
+    let mut bytes = [0_u8; 12];
+    fill(&mut bytes);
+    bytes.iter().map(|byte| char::from(b'0' + byte % 10)).collect()
 }
 
 /// The one source of randomness.

@@ -48,6 +48,14 @@ impl Recorded {
         self.header("authorization")?.strip_prefix("Bearer ")
     }
 
+    /// The same from somebody else.
+    fn from(&self, token: &str) -> Self {
+        let mut other = self.clone();
+        other.headers.retain(|(name, _)| name != "authorization");
+        other.headers.push(("authorization".to_owned(), format!("Bearer {token}")));
+        other
+    }
+
     /// Whether it only looks at what there is.
     pub(crate) fn is_listing(&self) -> bool {
         self.method() == "server/discover" || self.method().ends_with("/list")
@@ -63,6 +71,8 @@ pub(crate) enum Act {
     As(&'static str),
     /// Let the twin answer, and change the body of its answer.
     Changed(fn(&str) -> String),
+    /// Both.
+    AsChanged(&'static str, fn(&str) -> String),
     /// Let the twin answer, and write the body of its answer in another way. Held open: the connection does not end.
     Framed { write: fn(&str) -> Vec<Vec<u8>>, held: bool },
     /// What the twin last answered to a call of the same kind, whoever made it; the twin's own answer if there is none.
@@ -71,6 +81,8 @@ pub(crate) enum Act {
     Result(Value),
     /// A JSON-RPC error.
     Error(i64, &'static str),
+    /// A JSON-RPC error with words of the moment.
+    Refusal(String),
     /// A JSON-RPC error under this status.
     ErrorUnder(u16, i64, &'static str),
     /// A status without a body, with these headers.
@@ -159,8 +171,13 @@ async fn serve(
         log.len() - 1
     };
     let id = request.body.get("id").cloned().unwrap_or_default();
-    match act(number, &request) {
-        Act::Forward => {
+    let act = act(number, &request);
+    let request = match act {
+        Act::As(token) | Act::AsChanged(token, _) => request.from(token),
+        _ => request,
+    };
+    match act {
+        Act::Forward | Act::As(_) => {
             let reply = forward(&request, upstream.expect("somebody to forward to")).await?;
             remember(cache, &request, &reply);
             socket.write_all(&reply).await
@@ -172,14 +189,7 @@ async fn serve(
                 None => socket.write_all(&forward(&request, upstream.expect("somebody to forward to")).await?).await,
             }
         }
-        Act::As(token) => {
-            let mut other = request.clone();
-            other.headers.retain(|(name, _)| name != "authorization");
-            other.headers.push(("authorization".to_owned(), format!("Bearer {token}")));
-            let reply = forward(&other, upstream.expect("somebody to forward to")).await?;
-            socket.write_all(&reply).await
-        }
-        Act::Changed(change) => {
+        Act::Changed(change) | Act::AsChanged(_, change) => {
             let reply = forward(&request, upstream.expect("somebody to forward to")).await?;
             let reply = String::from_utf8_lossy(&reply).into_owned();
             let (head, body) = reply.split_once("\r\n\r\n").unwrap_or((&reply, ""));
@@ -192,6 +202,10 @@ async fn serve(
         Act::Result(result) => answer(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "result": result})).await,
         Act::Error(code, message) => {
             let error = json!({"code": code, "message": message});
+            answer(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "error": error})).await
+        }
+        Act::Refusal(message) => {
+            let error = json!({"code": -32602, "message": message});
             answer(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "error": error})).await
         }
         Act::ErrorUnder(status, code, message) => {

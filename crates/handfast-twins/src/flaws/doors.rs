@@ -3,7 +3,7 @@
 use crate::{
     caller::Principal,
     guards::Guards,
-    manner::Manner,
+    manner::{Manner, View},
     workspaces::{Door, Workspace},
 };
 
@@ -30,6 +30,11 @@ pub(super) fn one_door() -> Box<dyn Guards> {
 
 pub(super) fn silent_writer() -> Box<dyn Guards> {
     Box::new(Forgets { door: Door::Append, manner: Manner { writer_tells: false, ..Manner::PLAIN } })
+}
+
+pub(super) fn silent_view() -> Box<dyn Guards> {
+    let manner = Manner { writer_tells: false, view: View::Count, shows_owner: false, ..Manner::PLAIN };
+    Box::new(Forgets { door: Door::Append, manner })
 }
 
 pub(super) fn resource_door() -> Box<dyn Guards> {

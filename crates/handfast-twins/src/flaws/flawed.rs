@@ -4,7 +4,7 @@
 use crate::{
     caller::Principal,
     guards::Guards,
-    manner::{Asks, Handles, Manner},
+    manner::{Asks, Handles, Manner, View},
     state::{self, BadState, Claims, Key, Retry},
     workspaces::{Door, Workspace},
 };
@@ -68,6 +68,10 @@ pub(super) fn nested_handles() -> Box<dyn Guards> {
 
 pub(super) fn unlabelled() -> Box<dyn Guards> {
     Box::new(Flawed(Manner { handles: Handles::Unlabelled, shows_owner: false, ..Manner::PLAIN }))
+}
+
+pub(super) fn private_value() -> Box<dyn Guards> {
+    Box::new(Flawed(Manner { view: View::Code, shows_owner: false, ..Manner::PLAIN }))
 }
 
 pub(super) fn lists_everything() -> Box<dyn Guards> {

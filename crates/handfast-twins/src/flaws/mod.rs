@@ -11,6 +11,7 @@ mod names;
 mod noguard;
 mod opaque;
 mod refusals;
+mod shared;
 mod sound;
 mod surfaces;
 mod unsigned;
@@ -71,7 +72,7 @@ const fn twin(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 56] = [
+static TWINS: [Twin; 62] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -117,6 +118,12 @@ static TWINS: [Twin; 56] = [
     twin("lists-everything-flawed", "as above, and flawed", flawed::lists_everything),
     twin("one-shot", "sound; a handle reads once", unsteady::one_shot),
     twin("one-shot-flawed", "a handle reads once, for anybody", unsteady::one_shot_flawed),
+    twin("private-value", "sound; shows only a number of its own choice for each object", sound::private_value),
+    twin("private-value-flawed", "as above, and flawed", flawed::private_value),
+    twin("silent-view", "append_note forgets the owner and says `ok`; only a count can be read", doors::silent_view),
+    twin("listed", "sound; lists everybody's workspaces to everybody, who may read them", shared::listed),
+    twin("names-owner", "sound; tells a stranger in a complete answer whom to ask", sound::names_owner),
+    twin("share-link", "sound; makes links with which anybody may read a workspace", shared::share_link),
     // How it speaks
     twin("numeric-handles", "sound; handles are numbers that count up", sound::numeric_handles),
     twin("numeric-handles-flawed", "flawed; handles are numbers that count up", flawed::numeric_handles),

@@ -2,7 +2,7 @@
 
 use crate::{
     guards::Guards,
-    manner::{Asks, Handles, Manner},
+    manner::{Asks, Handles, Manner, View},
 };
 
 /// The honest server, speaking in some manner.
@@ -50,8 +50,16 @@ pub(super) fn unlabelled() -> Box<dyn Guards> {
     Box::new(Sound(Manner { handles: Handles::Unlabelled, shows_owner: false, ..Manner::PLAIN }))
 }
 
+pub(super) fn private_value() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { view: View::Code, shows_owner: false, ..Manner::PLAIN }))
+}
+
 pub(super) fn lists_everything() -> Box<dyn Guards> {
     Box::new(Sound(Manner { lists_everything: true, ..Manner::PLAIN }))
+}
+
+pub(super) fn names_owner() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { refers_to_owner: true, ..Manner::PLAIN }))
 }
 
 pub(super) fn noisy() -> Box<dyn Guards> {

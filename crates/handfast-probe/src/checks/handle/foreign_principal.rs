@@ -298,7 +298,7 @@ async fn of_entry(
         return Err(Halt::errored(Reason::Unstable, detail));
     }
     // Only an answer like B's own is an acceptance worth doubting; anything else is a "no" in other words.
-    if !matches!(first, Seen::Accepted) || !are_alike(&subject, &own) {
+    if !matches!(first, Seen::Accepted | Seen::Listed) || !are_alike(&subject, &own) {
         return Ok(exchange.row(trial, first, observations));
     }
     let doubt = Doubt {
@@ -311,6 +311,7 @@ async fn of_entry(
         planted: [&planted, &planted_again],
         unissued_planted: &unissued_canary,
         forged_honoured: exchange.is_forged_honoured(),
+        listed: matches!(first, Seen::Listed),
     };
     let seen = doubt.resolve(trial, experiment).await?.unwrap_or(first);
     Ok(exchange.row(trial, seen, observations))

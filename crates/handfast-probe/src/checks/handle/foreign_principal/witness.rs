@@ -129,6 +129,8 @@ pub(super) struct Doubt<'d> {
     pub(super) unissued_planted: &'d Canary,
     /// The forged handle was honoured.
     pub(super) forged_honoured: bool,
+    /// B sees A's object without any handle: what it reads there tells nothing, what it writes does.
+    pub(super) listed: bool,
 }
 
 impl Doubt<'_> {
@@ -142,7 +144,7 @@ impl Doubt<'_> {
             return Ok(Some(Seen::Marked { marker, severity: Severity::High }));
         }
         // From here on only the difference to a refused forgery tells anything.
-        if self.forged_honoured {
+        if self.forged_honoured || self.listed {
             return Ok(None);
         }
         if let Some(marker) = self.private_value(trial, experiment).await? {
