@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use handfast_probe::{profile::Profile, report::CheckReport};
+use handfast_probe::report::CheckReport;
 use handfast_wire::meta;
 use serde_json::{Value, json};
 use support::{
@@ -16,13 +16,6 @@ use support::{
     front::{Act, Front, Recorded},
     probed, run_on, verdict,
 };
-
-const PROFILE: &str = r#"
-[[handle]]
-mint = "create_basket"
-pointer = "/structuredContent/basket_id"
-consume = ["tools/call get_basket#basket_id"]
-"#;
 
 /// A basket and whose it is.
 #[derive(Debug, Clone)]
@@ -96,10 +89,7 @@ async fn judged(shop: Shop) -> CheckReport {
         }
     })
     .await;
-    let mut run = run_on(&front.url());
-    // Named by the operator: a value that holds a canary is not taken for a handle by itself.
-    run.profile = Profile::parse(PROFILE).expect("a profile");
-    check(&probed(&run).await, HANDLE).clone()
+    check(&probed(&run_on(&front.url())).await, HANDLE).clone()
 }
 
 const SOUND: Shop =
