@@ -77,6 +77,20 @@ fn what_ignores_the_order_to_end_is_ended_all_the_same() {
     assert_all_gone(&scratch, 1);
 }
 
+/// A session of its own takes a process out of the group that a signal reaches.
+#[cfg(target_os = "linux")]
+#[test]
+fn what_opened_a_session_of_its_own_is_gone_as_well() {
+    for (name, then) in [("session-ends", twin("sound")), ("session-stays", "exec tail -f /dev/null".to_owned())] {
+        let scratch = Scratch::new(name);
+        let pids = scratch.path("pids").display().to_string();
+        let server = scratch.script("server", &format!("setsid {STRAGGLER}'{pids}'\n{then}\n"));
+        report(&["--start-timeout", "300ms", "--", &server]);
+
+        assert_all_gone(&scratch, 1);
+    }
+}
+
 #[test]
 fn nothing_is_left_of_a_server_that_never_answers() {
     let scratch = Scratch::new("silent");

@@ -6,6 +6,7 @@
 mod handshake;
 mod http;
 mod stdio;
+mod tree;
 
 use std::time::Duration;
 

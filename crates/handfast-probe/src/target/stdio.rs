@@ -20,7 +20,11 @@ use tokio::{
     task::JoinHandle,
 };
 
-use super::{Body, Fault, Reply, http::answered};
+use super::{
+    Body, Fault, Reply,
+    http::answered,
+    tree::{self, Process},
+};
 
 /// Options of the stdio transport.
 #[derive(Debug, Clone, Default)]
@@ -45,6 +49,8 @@ pub(super) struct Stdio {
     errors: Arc<Mutex<VecDeque<String>>>,
     /// Reads the child's standard error.
     listener: Option<JoinHandle<()>>,
+    /// What the child started, as far as it was seen before the end.
+    descendants: Vec<Process>,
 }
 
 impl Stdio {
@@ -81,6 +87,7 @@ impl Stdio {
             noise: None,
             errors,
             listener,
+            descendants: Vec::new(),
         })
     }
 
@@ -199,6 +206,8 @@ impl Stdio {
 
     /// Closes the child's input, gives it a moment, then ends its whole process group.
     pub(super) async fn close(mut self) {
+        // While their parents live: an orphan no longer tells whose it was.
+        self.descendants = self.child.id().map(tree::descendants).unwrap_or_default();
         self.input = None;
         if tokio::time::timeout(GRACE, self.drained_and_gone()).await.is_err() {
             let _ = self.child.signal(SIGTERM);
@@ -206,6 +215,7 @@ impl Stdio {
         }
         // Also where the leader is gone: what it started may live on in its group.
         let _ = self.child.start_kill();
+        tree::end(&self.descendants);
         let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
     }
 
@@ -219,7 +229,11 @@ impl Stdio {
 /// However a run ends, nothing that it started lives on.
 impl Drop for Stdio {
     fn drop(&mut self) {
+        if self.descendants.is_empty() {
+            self.descendants = self.child.id().map(tree::descendants).unwrap_or_default();
+        }
         let _ = self.child.start_kill();
+        tree::end(&self.descendants);
     }
 }
 
