@@ -23,7 +23,7 @@ pub(super) struct Exchange<'e> {
 }
 
 impl Exchange<'_> {
-    /// The row of `checks.md`: what B saw, against what the forged handle showed.
+    /// One entry point's verdict: what B saw, against what the forged handle showed.
     pub(super) fn row(&self, trial: &Trial<'_, '_>, seen: Seen, observations: &mut Vec<Observation>) -> Row {
         let entry = self.entry.to_string();
         let [.., unissued, subject] = self.answers;
