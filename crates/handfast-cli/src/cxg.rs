@@ -16,7 +16,7 @@ pub(crate) struct Args {
         trailing_var_arg = true,
         allow_hyphen_values = true,
         value_name = "ARGS",
-        help = "HOST [PORT] [SCHEME], or --stdio COMMAND [ARGS...], or cli:///absolute/path"
+        help = "HOST [PORT] [SCHEME] (8000 and http by default), a URL, or --stdio COMMAND [ARGS...], or cli:///absolute/path"
     )]
     arguments: Vec<String>,
 }
@@ -62,6 +62,9 @@ fn address(arguments: &[String]) -> Result<Address, String> {
         None => Err("usage: handfast cxg HOST [PORT] [SCHEME] | --stdio COMMAND [ARGS...] | cli:///path".to_owned()),
         Some((first, rest)) if first == "--stdio" => of_words(rest.to_vec()),
         Some((first, _)) if first.starts_with("cli://") => of_program(first.trim_start_matches("cli://")),
+        Some((url, [])) if url.starts_with("http://") || url.starts_with("https://") => {
+            Url::parse(url).map(Address::Http).map_err(|error| format!("`{url}`: {error}"))
+        }
         Some((host, rest)) => {
             let port = rest.first().map_or("8000", String::as_str);
             of_url(rest.get(1).map_or("http", String::as_str), host, port)

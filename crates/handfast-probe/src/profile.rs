@@ -8,9 +8,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::discovery::{
-    Entry, Kind, Map,
-    emitted::{Given, Spot},
+use crate::{
+    discovery::{
+        Entry, Kind, Map,
+        emitted::{Given, Spot},
+    },
+    surface::Surface,
 };
 
 /// A profile.
@@ -139,6 +142,16 @@ impl Profile {
     pub fn map(&self) -> Result<Option<Map>, ProfileError> {
         let kinds = self.handles.iter().map(kind).collect::<Result<Vec<_>, _>>()?;
         Ok((!kinds.is_empty()).then(|| Map { kinds, ..Map::default() }))
+    }
+
+    /// A tool that the profile speaks of and the server does not list: a slip of the pen must not let a denied tool be called.
+    pub fn unlisted_tool(&self, surface: &Surface) -> Option<&str> {
+        // Prompts and resources ask as well.
+        let is_other =
+            |name: &&String| name.contains("://") || surface.prompts.iter().any(|prompt| prompt.name == **name);
+        let answers = self.answers.keys().filter(|name| !is_other(name));
+        let named = self.tools.deny.iter().chain(self.arguments.keys()).chain(answers);
+        named.map(String::as_str).find(|name| surface.tool(name).is_none())
     }
 
     /// Whether the operator forbids a tool.

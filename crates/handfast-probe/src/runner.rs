@@ -185,7 +185,16 @@ impl Run {
                 Err(missing) => return Ok(Err(halt_of(missing, self.identities.given()))),
             };
             match surface::list(&mut target, &handshake).await {
-                Ok(surface) => Ok(Ok((target, handshake, surface))),
+                Ok(surface) => {
+                    if let (false, Some(name)) = (surface.cut, self.profile.unlisted_tool(&surface)) {
+                        target.close().await;
+                        let name = name.escape_default();
+                        return Err(Unusable(format!(
+                            "the profile names the tool `{name}`, and the server lists none of that name: correct it or take it out (handfast discover shows the tools)"
+                        )));
+                    }
+                    Ok(Ok((target, handshake, surface)))
+                }
                 Err(reply) => {
                     target.close().await;
                     Ok(Err(unlisted(&reply, self.identities.given())))

@@ -1,5 +1,7 @@
 //! The four verdicts, the named reasons, and the proofs without which neither *confirmed* nor *refuted* can be said.
 
+use std::cmp::Reverse;
+
 use serde::Serialize;
 
 use crate::{disposition::Disposition, evidence::Step, trial::Answer};
@@ -346,11 +348,13 @@ impl Judgement {
     }
 
     /// The verdict over several entry points: one confirmed is enough; refuted needs that nothing was left unclear.
-    pub fn over(rows: Vec<Row>, observations: Vec<Observation>) -> Self {
+    pub fn over(mut rows: Vec<Row>, observations: Vec<Observation>) -> Self {
+        // The worst confirmed row comes first: it gives the headline, and its exchange is the one that is told.
+        rows.sort_by_key(|row| Reverse((row.verdict == Verdict::Confirmed).then_some(row.severity)));
         let deciding = [Verdict::Confirmed, Verdict::Errored, Verdict::Refuted, Verdict::Skipped].into_iter().find_map(
             |verdict| {
                 // Of several good news the most doubtful one speaks for all.
-                let of_verdict = rows.iter().filter(|row| row.verdict == verdict);
+                let of_verdict = rows.iter().rev().filter(|row| row.verdict == verdict);
                 of_verdict.max_by_key(|row| (row.severity, DOUBTFUL.contains(&row.reason)))
             },
         );

@@ -143,7 +143,8 @@ pub(super) fn in_order(
         let words = names::words(&tool.name);
         let has = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));
         let manner = match () {
-            () if has(&ENDERS) => Manner::Ends,
+            // What destroys an object needs one of its own for each use.
+            () if has(&ENDERS) || tool.destructive.is_some() => Manner::Ends,
             () if tool.read_only || has(&READERS) => Manner::Reads,
             () => Manner::Writes,
         };
@@ -193,7 +194,27 @@ const MOST_MARKS: usize = 6;
 const SHARED: [&str; 7] = ["share", "shared", "sharing", "invite", "invitation", "public", "join"];
 const READERS: [&str; 11] =
     ["get", "read", "show", "view", "list", "describe", "fetch", "find", "status", "summarise", "summarize"];
-const ENDERS: [&str; 15] = [
-    "close", "end", "finish", "release", "complete", "archive", "submit", "checkout", "cancel", "stop", "leave",
-    "finalize", "finalise", "abort", "expire",
+const ENDERS: [&str; 22] = [
+    "close",
+    "end",
+    "finish",
+    "release",
+    "complete",
+    "archive",
+    "submit",
+    "checkout",
+    "cancel",
+    "stop",
+    "leave",
+    "finalize",
+    "finalise",
+    "abort",
+    "expire",
+    "discard",
+    "void",
+    "dispose",
+    "terminate",
+    "withdraw",
+    "retire",
+    "settle",
 ];

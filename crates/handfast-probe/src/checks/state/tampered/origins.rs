@@ -106,7 +106,7 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<(Vec<Origin>, Opti
 
     let left_out = trial.session.map.left_out.len();
     let mut found = Vec::new();
-    let (mut calls, mut unclear) = (0, None);
+    let (mut calls, mut unclear, mut refusal) = (0, None, String::new());
     let mut unfinished = 0;
     for candidates in [tools, prompts, resources] {
         unfinished += candidates.len().saturating_sub(MOST_CALLED);
@@ -114,7 +114,17 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<(Vec<Origin>, Opti
             let Some(call) = origin.call(trial, Who::A).await? else { continue };
             calls += 1;
             // A tool that takes longer than --timeout is passed over; a server that stopped answering ends the run.
-            let answer = trial.call("find", Who::A, &call).await?;
+            let mut answer = trial.call("find", Who::A, &call).await?;
+            if matches!(answer.disposition, Disposition::Refused(_)) && !trial.session.purse.is_empty() {
+                // A tool that was called before may have used the object up (`close_report`): once more with fresh ones.
+                trial.session.purse.clear();
+                if let Some(call) = origin.call(trial, Who::A).await? {
+                    answer = trial.call("find", Who::A, &call).await?;
+                }
+            }
+            if let Disposition::Refused(_) = answer.disposition {
+                refusal = format!("; {} was refused: {}", origin.entry, trial.clean(&answer.said()));
+            }
             let doubt = answer.unclear();
             if let Disposition::Asked(InputRequired { state, requests }) = answer.disposition {
                 // Only questions, no state: there is nothing to alter in this round, but there may be in the next.
@@ -136,8 +146,9 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<(Vec<Origin>, Opti
         } else {
             String::new()
         };
-        let detail =
-            format!("{calls} calls were made, and none was answered with input_required and a requestState{left}");
+        let detail = format!(
+            "{calls} calls were made, and none was answered with input_required and a requestState{refusal}{left}"
+        );
         return Err(Halt::skipped(Reason::NothingReturnedInputRequired, detail));
     }
     let unfinished = (unfinished > 0).then(|| {
