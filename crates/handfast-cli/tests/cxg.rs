@@ -160,6 +160,8 @@ fn arguments_name_a_host_with_port_and_scheme() {
     {
         assert_says(&with(arguments), "refuted", &["handle-bound(", "transport=http"]);
     }
+    // A URL alone is taken at its word, port and all.
+    assert_says(&with(&[&twin.url]), "refuted", &["handle-bound(", "transport=http"]);
 }
 
 #[test]

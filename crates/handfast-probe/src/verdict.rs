@@ -350,7 +350,7 @@ impl Judgement {
     /// The verdict over several entry points: one confirmed is enough; refuted needs that nothing was left unclear.
     pub fn over(mut rows: Vec<Row>, observations: Vec<Observation>) -> Self {
         // The worst confirmed row comes first: it gives the headline, and its exchange is the one that is told.
-        rows.sort_by_key(|row| Reverse((row.verdict == Verdict::Confirmed).then_some(row.severity)));
+        rows.sort_by_key(|row| Reverse(row.severity));
         let deciding = [Verdict::Confirmed, Verdict::Errored, Verdict::Refuted, Verdict::Skipped].into_iter().find_map(
             |verdict| {
                 // Of several good news the most doubtful one speaks for all.
@@ -396,6 +396,25 @@ mod tests {
         assert_eq!(over(&[Refuted, Skipped]), Refuted);
         assert_eq!(over(&[Skipped]), Skipped);
         assert_eq!(over(&[]), Errored);
+    }
+
+    #[test]
+    fn the_worst_confirmed_row_comes_first_and_gives_the_headline() {
+        let found = |entry: &str, severity| Row {
+            severity: Some(severity),
+            detail: entry.to_owned(),
+            ..Row { entry: entry.to_owned(), ..row(Verdict::Confirmed) }
+        };
+        let rows = vec![
+            row(Verdict::Refuted),
+            found("mild", Severity::Medium),
+            found("first", Severity::High),
+            found("second", Severity::High),
+        ];
+        let judgement = Judgement::over(rows, Vec::new());
+
+        let order: Vec<&str> = judgement.rows.iter().map(|row| row.entry.as_str()).collect();
+        assert_eq!((judgement.detail.as_str(), order), ("first", vec!["first", "second", "mild", "x"]));
     }
 
     #[test]

@@ -2,9 +2,16 @@
 
 mod support;
 
+use std::sync::Mutex;
+
 use handfast_probe::{check::Check, checks, report::Report, runner::Run};
 use handfast_twins::Answers;
-use support::{HANDLE, STATE, probed, run_on, served};
+use serde_json::Value;
+use support::{
+    HANDLE, STATE,
+    front::{Act, Front},
+    probed, run_on, served,
+};
 
 /// Twins of every verdict, with all that one check could leave behind for the other: spent handles, forms of answers, purses.
 const TWINS: [&str; 9] = [
@@ -87,4 +94,26 @@ async fn two_runs_at_once_do_not_disturb_each_other() {
         assert_eq!(support::verdicts(&one), alone, "{twin}");
         assert_eq!(support::verdicts(&other), alone, "{twin}");
     }
+}
+
+/// What ends an object (`close_report`) spoils it for every tool after it: a fresh one has to do.
+#[tokio::test]
+async fn an_object_that_was_used_up_hides_no_flaw() {
+    let served = served("flawed", Answers::Json).await;
+    let used_up = Mutex::new(None::<Value>);
+    let front = Front::of(&served.url(), move |_, request| {
+        let handle = &request.body["params"]["arguments"]["workspace_id"];
+        let is_used_up = |first: &mut Option<Value>| first.get_or_insert_with(|| handle.clone()) == handle;
+        match request.tool() == "archive_workspace" && is_used_up(&mut used_up.lock().expect("no panic")) {
+            true => Act::Refusal("no such workspace".to_owned()),
+            false => Act::Forward,
+        }
+    })
+    .await;
+    let mut run = run_on(&front.url());
+    run.checks = chosen(&[STATE]);
+
+    let report = probed(&run).await;
+
+    assert_eq!(report.checks[0].verdict.word(), "confirmed", "{}", report.checks[0].detail);
 }

@@ -240,3 +240,22 @@ async fn a_profile_without_handles_leaves_the_search_as_it_is() {
     assert!(check(&report, HANDLE).evidence.entry_points.iter().all(|point| !point.row.entry.contains("append_note")));
     assert_eq!(check(&report, STATE).verdict.word(), "confirmed");
 }
+
+#[tokio::test]
+async fn a_tool_that_the_server_does_not_list_is_a_slip_of_the_pen() {
+    let served = served("flawed", Answers::Json).await;
+    for profile in [
+        "[tools]\ndeny = [\"append_note\", \"append_notes\"]\n",
+        "[arguments.append_notes]\ntext = \"x\"\n",
+        "[answers.append_notes]\nconfirm = true\n",
+    ] {
+        let front = Front::of(&served.url(), |_, _| Act::Forward).await;
+        let mut run = run_on(&front.url());
+        run.profile = Profile::parse(profile).expect("a profile");
+
+        let refused = run.probe(&|_| {}).await.expect_err("it names a tool that is not there").to_string();
+
+        assert!(refused.contains("`append_notes`"), "{refused}");
+        assert!(front.seen().iter().all(|seen| seen.method() != "tools/call"), "nothing was called");
+    }
+}
