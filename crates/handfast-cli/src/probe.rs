@@ -68,6 +68,18 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         run.probe(&|text| progress.say(text)).await.map_err(|error| Failure(error.to_string()))?
     };
     write(&report, args.format, args.output.as_deref())?;
+    if let Some(path) = &args.output {
+        // The log of a pipeline should show what the file says.
+        let totals = &report.totals;
+        output::complain(&format!(
+            "{} confirmed, {} refuted, {} skipped, {} errored; the report is in {}",
+            totals.confirmed,
+            totals.refuted,
+            totals.skipped,
+            totals.errored,
+            path.display()
+        ));
+    }
     Ok(ExitCode::from(report.exit_code(args.strict)))
 }
 

@@ -18,8 +18,8 @@ const COMMANDS: [(&str, Option<(&str, i32)>); 8] = [
     ),
     ("handfast probe -- python3 server.py", Some(("probe -- HANDFAST twin flawed --transport stdio", 1))),
     (
-        "handfast probe --format json --output report.json https://staging.example.com/mcp",
-        Some(("probe --format json --output FILE URL", 1)),
+        "handfast probe --strict --format json --output report.json https://staging.example.com/mcp",
+        Some(("probe --strict --format json --output FILE URL", 1)),
     ),
     ("handfast discover --write profile.toml http://127.0.0.1:8000/mcp", Some(("discover --write FILE URL", 0))),
     ("handfast probe --profile profile.toml http://127.0.0.1:8000/mcp", Some(("probe --profile FILE URL", 1))),

@@ -157,3 +157,23 @@ async fn a_cache_that_hands_the_owners_answer_to_every_handle_shows_nothing_abou
     let check = check(&report, HANDLE);
     assert_ne!(check.verdict, Verdict::Confirmed, "{}", check.detail);
 }
+
+#[tokio::test]
+async fn an_entry_point_that_the_owner_or_the_stranger_cannot_use_is_not_judged() {
+    for (locked_out, reason) in [("alice", "control-failed"), ("bob", "second-identity-not-live")] {
+        for twin in ["flawed", "sound"] {
+            let served = served(twin, Answers::Json).await;
+            let front = Front::of(&served.url(), move |_, request| match (request.token(), request.tool()) {
+                (Some(token), "read_workspace") if token == locked_out => said("this feature is not in your plan"),
+                _ => Act::Forward,
+            })
+            .await;
+
+            let report = probed(&narrow_run_on(&front.url())).await;
+
+            let row = &entry(check(&report, HANDLE), READ).row;
+            assert_eq!(row.reason.slug(), reason, "{twin} without {locked_out}: {}", row.detail);
+            assert!(matches!(row.verdict, Verdict::Skipped | Verdict::Errored), "{twin}: {}", row.verdict.word());
+        }
+    }
+}
