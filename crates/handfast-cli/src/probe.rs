@@ -70,15 +70,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     write(&report, args.format, args.output.as_deref())?;
     if let Some(path) = &args.output {
         // The log of a pipeline should show what the file says.
-        let totals = &report.totals;
-        output::complain(&format!(
-            "{} confirmed, {} refuted, {} skipped, {} errored; the report is in {}",
-            totals.confirmed,
-            totals.refuted,
-            totals.skipped,
-            totals.errored,
-            path.display()
-        ));
+        output::complain(&format!("{}; the report is in {}", report.totals, path.display()));
     }
     Ok(ExitCode::from(report.exit_code(args.strict)))
 }

@@ -146,6 +146,21 @@ pub struct Totals {
     pub observations: usize,
 }
 
+impl Totals {
+    /// The number of each verdict, in the order of [`Verdict::ALL`].
+    pub fn counted(&self) -> [usize; 4] {
+        [self.confirmed, self.refuted, self.skipped, self.errored]
+    }
+}
+
+impl std::fmt::Display for Totals {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let parts =
+            Verdict::ALL.iter().zip(self.counted()).map(|(verdict, count)| format!("{count} {}", verdict.word()));
+        out.write_str(&parts.collect::<Vec<_>>().join(", "))
+    }
+}
+
 impl CheckReport {
     /// The report of a check that ran.
     pub fn new(check: &'static Check, judgement: Judgement) -> Self {

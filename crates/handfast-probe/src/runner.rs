@@ -331,7 +331,7 @@ fn planned(session: &Session<'_>) -> Vec<Planned> {
     planned.extend(left_out.map(|tool| Planned {
         tool: tool.name.clone(),
         arguments: Err("not called".to_owned()),
-        left_out: Some(tool.destructive.clone().unwrap_or_else(|| "denied by the profile".to_owned())),
+        left_out: session.why_not(tool),
     }));
     planned
 }

@@ -153,7 +153,15 @@ impl<'p> Session<'p> {
 
     /// Whether this tool may be called.
     pub fn may_call(&self, tool: &crate::surface::Tool) -> bool {
-        !self.profile.denies(&tool.name) && (tool.destructive.is_none() || self.include_destructive)
+        self.why_not(tool).is_none()
+    }
+
+    /// Why this tool may not be called, if so.
+    pub fn why_not(&self, tool: &crate::surface::Tool) -> Option<String> {
+        if self.profile.denies(&tool.name) {
+            return Some("denied by the profile".to_owned());
+        }
+        tool.destructive.clone().filter(|_| !self.include_destructive)
     }
 }
 

@@ -155,6 +155,11 @@ pub struct Halt {
 }
 
 impl Halt {
+    /// Whether nothing more can be tried in this run: the server is gone, or a bound is reached.
+    pub fn is_final(&self) -> bool {
+        matches!(self.reason, Reason::TimedOut | Reason::Unreachable | Reason::CallLimit)
+    }
+
     /// A precondition is missing.
     pub fn skipped(reason: Reason, detail: impl Into<String>) -> Self {
         Self { verdict: Verdict::Skipped, reason, detail: detail.into() }
@@ -191,30 +196,12 @@ pub struct Row {
 impl Row {
     /// The weakness is there. Needs the controls that show that it could have been otherwise.
     pub fn confirmed(_: &Controls, entry: &str, reason: Reason, severity: Severity, detail: String) -> Self {
-        let severity = Some(severity);
-        Self {
-            entry: entry.to_owned(),
-            verdict: Verdict::Confirmed,
-            reason,
-            detail,
-            severity,
-            facts: Default::default(),
-            story: Vec::new(),
-        }
+        Self { severity: Some(severity), ..Self::halted(entry, Halt { verdict: Verdict::Confirmed, reason, detail }) }
     }
 
     /// The weakness is not there. Needs the controls that show that it would have been found.
     pub fn refuted(_: &Controls, entry: &str, reason: Reason, detail: String) -> Self {
-        let verdict = Verdict::Refuted;
-        Self {
-            entry: entry.to_owned(),
-            verdict,
-            reason,
-            detail,
-            severity: None,
-            facts: Default::default(),
-            story: Vec::new(),
-        }
+        Self::halted(entry, Halt { verdict: Verdict::Refuted, reason, detail })
     }
 
     /// Nothing was concluded.

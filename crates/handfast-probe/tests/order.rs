@@ -117,3 +117,37 @@ async fn an_object_that_was_used_up_hides_no_flaw() {
 
     assert_eq!(report.checks[0].verdict.word(), "confirmed", "{}", report.checks[0].detail);
 }
+
+/// With --include-destructive a tool that really deletes is called: each use of it gets an object of its own, and no other
+/// entry point is left with a deleted one.
+#[tokio::test]
+async fn an_object_that_was_deleted_spoils_no_run() {
+    for (twin, expected) in [("sound", "refuted"), ("flawed", "confirmed")] {
+        let served = served(twin, Answers::Json).await;
+        let deleted = Mutex::new(Vec::new());
+        let front = Front::of(&served.url(), move |_, request| {
+            // Each deletes its own: whether B may delete A's is another question.
+            let handle = &request.body["params"]["arguments"]["workspace_id"];
+            let own = (request.token().map(str::to_owned), handle.clone());
+            let mut deleted = deleted.lock().expect("no panic");
+            if deleted.contains(&own) {
+                return Act::Refusal("no such workspace".to_owned());
+            }
+            if request.tool() == "purge_workspace" {
+                deleted.push(own);
+            }
+            Act::Forward
+        })
+        .await;
+        let mut run = run_on(&front.url());
+        run.include_destructive = true;
+
+        let report = probed(&run).await;
+
+        for check in &report.checks {
+            assert_eq!(check.verdict.word(), expected, "{twin}: {} {}", check.id, check.detail);
+            let untested = check.observations.iter().find(|seen| seen.id == "entry-point-untested");
+            assert!(untested.is_none(), "{twin}: {untested:?}");
+        }
+    }
+}

@@ -108,19 +108,24 @@ pub struct Map {
     pub left_out: Vec<(String, String)>,
 }
 
+impl Map {
+    /// How many tools were left out, as the end of a sentence; empty where none was.
+    pub fn left_out_text(&self) -> String {
+        match self.left_out.len() {
+            0 => String::new(),
+            count => format!("; {count} tools were left out as destructive (--include-destructive calls them)"),
+        }
+    }
+}
+
 /// Finds the handles of a server and puts them into the session's map. A profile with handles of its own is taken at its word.
 ///
 /// # Errors
 /// A [`Halt`] when the run's bounds are reached or the server is gone.
 pub async fn explore(trial: &mut Trial<'_, '_>) -> Result<(), Halt> {
     let session = &mut trial.session;
-    let left_out: Vec<(String, String)> = session
-        .surface
-        .tools
-        .iter()
-        .filter(|tool| !session.may_call(tool))
-        .map(|tool| (tool.name.clone(), tool.destructive.clone().unwrap_or_else(|| "denied by the profile".to_owned())))
-        .collect();
+    let left_out: Vec<(String, String)> =
+        session.surface.tools.iter().filter_map(|tool| Some((tool.name.clone(), session.why_not(tool)?))).collect();
     session.map = session.profile.map().ok().flatten().unwrap_or_default();
     session.map.left_out = left_out;
     if !session.map.kinds.is_empty() {

@@ -100,10 +100,9 @@ impl Writer {
 
     fn totals(&mut self, report: &Report) {
         let totals = &report.totals;
-        let counted = [totals.confirmed, totals.refuted, totals.skipped, totals.errored];
         let parts: Vec<String> = Verdict::ALL
             .iter()
-            .zip(counted)
+            .zip(totals.counted())
             .map(|(verdict, count)| {
                 let text = format!("{count} {}", verdict.word());
                 if count == 0 { text } else { self.painted(style_of(*verdict), &text) }

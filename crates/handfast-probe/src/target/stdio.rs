@@ -214,9 +214,15 @@ impl Stdio {
             let _ = tokio::time::timeout(GRACE, self.drained_and_gone()).await;
         }
         // Also where the leader is gone: what it started may live on in its group.
+        self.kill();
+        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
+    }
+
+    fn kill(&mut self) {
+        // Also what was started since the end was announced, while its parent still lives.
+        self.descendants.extend(self.child.id().map(tree::descendants).unwrap_or_default());
         let _ = self.child.start_kill();
         tree::end(&self.descendants);
-        let _ = tokio::time::timeout(GRACE, self.child.wait()).await;
     }
 
     async fn drained_and_gone(&mut self) {
@@ -229,11 +235,7 @@ impl Stdio {
 /// However a run ends, nothing that it started lives on.
 impl Drop for Stdio {
     fn drop(&mut self) {
-        if self.descendants.is_empty() {
-            self.descendants = self.child.id().map(tree::descendants).unwrap_or_default();
-        }
-        let _ = self.child.start_kill();
-        tree::end(&self.descendants);
+        self.kill();
     }
 }
 

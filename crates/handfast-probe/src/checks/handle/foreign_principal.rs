@@ -16,11 +16,11 @@ use crate::{
     disposition::Disposition,
     identity::Who,
     surface::Tool,
-    trial::Trial,
+    trial::{Answer, Trial},
     verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity, Verdict},
 };
 use exchange::Exchange;
-use handles::{Handles, Manner, in_order, mint_both, use_handle, write_marks};
+use handles::{Handles, Manner, Minted, in_order, mint_both, use_handle, write_marks};
 use witness::{Doubt, Seen, Witness, are_alike};
 
 /// The check.
@@ -57,7 +57,7 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
         match of_kind(trial, kind, &mut observations).await {
             Ok(found) => rows.extend(found),
             Err(halt) => {
-                let over = is_final(&halt);
+                let over = halt.is_final();
                 rows.push(Row::halted(&format!("tools/call {}", kind.mint), halt));
                 if over {
                     break;
@@ -66,11 +66,6 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
         }
     }
     Ok(conclude(rows, observations))
-}
-
-/// Whether no further experiment makes sense.
-fn is_final(halt: &Halt) -> bool {
-    matches!(halt.reason, Reason::TimedOut | Reason::Unreachable | Reason::CallLimit)
 }
 
 fn nothing_to_test(trial: &Trial<'_, '_>) -> Halt {
@@ -84,10 +79,7 @@ fn nothing_to_test(trial: &Trial<'_, '_>) -> Halt {
         // What might have minted a handle was not answered: that nothing mints one is not known.
         return Halt { detail: format!("{tool}: {}", halt.detail), ..halt.clone() };
     }
-    let left_out = match map.left_out.len() {
-        0 => String::new(),
-        count => format!("; {count} tools were left out as destructive (--include-destructive calls them)"),
-    };
+    let left_out = map.left_out_text();
     let called = map.barren.len() + map.without_arguments.len();
     if consumes {
         let detail = format!(
@@ -146,6 +138,14 @@ struct Experiment<'k> {
     reads: bool,
 }
 
+impl Experiment<'_> {
+    /// What tells A's object from any other. `innocent` are answers about objects that are not A's.
+    fn witness<'w>(&'w self, owner: &'w Minted, owners_view: &'w Answer, innocent: [&'w Answer; 2]) -> Witness<'w> {
+        let (names, listed, reads) = (self.names.as_ref(), self.listed, self.reads);
+        Witness { owner, owners_view, names, innocent, listed, reads }
+    }
+}
+
 /// Whether a tool that lists or searches, and takes no handle, shows A's marks to B.
 async fn is_listed(trial: &mut Trial<'_, '_>, experiment: &Experiment<'_>) -> Result<bool, Halt> {
     let lists = |tool: &&Tool| {
@@ -195,7 +195,7 @@ async fn of_kind(
                 if kind.is_by_profile() && halt.reason == Reason::ControlFailed {
                     halt.verdict = Verdict::Errored;
                 }
-                let over = is_final(&halt);
+                let over = halt.is_final();
                 rows.push(Row::halted(&entry.to_string(), halt));
                 if over {
                     break;
@@ -277,14 +277,7 @@ async fn of_entry(
         }
     }
 
-    let witness = Witness {
-        owner: &a,
-        owners_view: &owner,
-        names: experiment.names.as_ref(),
-        innocent: [&own, &unissued],
-        listed: experiment.listed,
-        reads: experiment.reads,
-    };
+    let witness = experiment.witness(&a, &owner, [&own, &unissued]);
     let (first, second) = (witness.look(&subject)?, witness.look(&again)?);
     let exchange = Exchange {
         entry,

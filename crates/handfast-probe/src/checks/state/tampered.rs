@@ -58,7 +58,7 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
                 }
             }
             Err(halt) => {
-                let over = matches!(halt.reason, Reason::TimedOut | Reason::Unreachable | Reason::CallLimit);
+                let over = halt.is_final();
                 rows.push(Row::halted(&flow.origin.entry, halt));
                 if over {
                     break;
@@ -92,7 +92,7 @@ async fn of_flow(
         let entry = flow.entry();
         match of_round(trial, flow, &baseline, observations).await {
             Ok(found) => rows.push(found),
-            Err(halt) if matches!(halt.reason, Reason::TimedOut | Reason::Unreachable | Reason::CallLimit) => {
+            Err(halt) if halt.is_final() => {
                 rows.push((Row::halted(&entry, halt), None));
                 break;
             }

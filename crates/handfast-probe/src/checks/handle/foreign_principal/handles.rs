@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Experiment, is_final};
+use super::Experiment;
 use crate::{
     canary::Canary,
     discovery::{self, Entry, Kind, emitted, names},
@@ -135,8 +135,7 @@ pub(super) fn in_order(
             continue;
         };
         let Some(tool) = trial.session.surface.tool(tool) else { continue };
-        if !trial.session.may_call(tool) {
-            let why = tool.destructive.clone().unwrap_or_else(|| "denied by the profile".to_owned());
+        if let Some(why) = trial.session.why_not(tool) {
             observations.push(Observation { id: "entry-point-left-out", text: format!("{entry}: {why}") });
             continue;
         }
@@ -182,7 +181,7 @@ pub(super) async fn write_marks(
             Ok((answer, mark)) if answer.disposition == Disposition::Accepted => experiment.handles.a.marks.push(mark),
             // What A cannot do here is told when the entry point is tested.
             Ok(_) => {}
-            Err(halt) if is_final(&halt) => return Err(halt),
+            Err(halt) if halt.is_final() => return Err(halt),
             Err(_) => {}
         }
     }

@@ -5,7 +5,7 @@ use super::{
     Experiment,
     exchange::Exchange,
     handles::{Handles, mint, most_allowed, use_handle},
-    witness::{Seen, Witness},
+    witness::Seen,
 };
 use crate::{
     discovery::{Entry, emitted},
@@ -53,14 +53,7 @@ pub(super) async fn of_entry(
     if let Some(halt) = after.unclear() {
         return Err(halt);
     }
-    let witness = Witness {
-        owner: &a,
-        owners_view: &owner,
-        names: experiment.names.as_ref(),
-        innocent: [&own, &unissued],
-        listed: experiment.listed,
-        reads: experiment.reads,
-    };
+    let witness = experiment.witness(&a, &owner, [&own, &unissued]);
     let seen = match (witness.look(&subject)?, &after.disposition) {
         (Seen::Accepted, Disposition::Refused(_)) => {
             let marker = "its effect: A's own first use of the handle is refused after B's".to_owned();

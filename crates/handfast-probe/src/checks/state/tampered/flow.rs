@@ -108,23 +108,23 @@ impl Flow {
         }
     }
 
-    /// A first call that is asked something: with the handles at hand, else with fresh ones, because an earlier run of the
-    /// flow may have used them up.
+    /// A first call that is asked something.
     async fn start(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<(Call, InputRequired, usize), Halt> {
-        let mut said = "no call could be made".to_owned();
-        for _ in 0..2 {
-            let Some(call) = self.origin.call(trial, who).await? else { break };
-            let answer = trial.call("first-round", who, &call).await?;
-            if let Some(halt) = answer.lost() {
-                return Err(halt);
-            }
-            said = answer.said();
-            if let Disposition::Asked(asked) = answer.disposition {
-                return Ok((call, asked, answer.step));
-            }
-            trial.session.purse.retain(|(letter, _), _| *letter != who.letter());
+        let is_asked = |answer: &Answer| matches!(answer.disposition, Disposition::Asked(_)) || answer.lost().is_some();
+        let failed = |said: &str| {
+            Halt::errored(Reason::ControlFailed, format!("a call that asked before no longer asks: {said}"))
+        };
+        let Some((call, answer)) = self.origin.begin(trial, who, "first-round", is_asked).await? else {
+            return Err(failed("no call could be made"));
+        };
+        if let Some(halt) = answer.lost() {
+            return Err(halt);
         }
-        Err(Halt::errored(Reason::ControlFailed, format!("a call that asked before no longer asks: {said}")))
+        let said = answer.said();
+        match answer.disposition {
+            Disposition::Asked(asked) => Ok((call, asked, answer.step)),
+            _ => Err(failed(&said)),
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     identity::Who,
     surface::Tool,
     target::{Call, Era},
-    trial::Trial,
+    trial::{Answer, Trial},
     verdict::{Halt, Reason},
 };
 
@@ -34,8 +34,28 @@ impl Origin {
         Self { entry: format!("{method} {name}"), what }
     }
 
+    /// Makes the first call of a flow: with the handles at hand, and where the answer will not do, with fresh ones, because what
+    /// was called before may have used them up (`close_report`). `None` where no call can be made.
+    pub(super) async fn begin(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        who: Who,
+        step: &str,
+        will_do: fn(&Answer) -> bool,
+    ) -> Result<Option<(Call, Answer)>, Halt> {
+        let Some(call) = self.call(trial, who).await? else { return Ok(None) };
+        let answer = trial.call(step, who, &call).await?;
+        if will_do(&answer) {
+            return Ok(Some((call, answer)));
+        }
+        trial.session.purse.retain(|(letter, _), _| *letter != who.letter());
+        let Some(call) = self.call(trial, who).await? else { return Ok(Some((call, answer))) };
+        let answer = trial.call(step, who, &call).await?;
+        Ok(Some((call, answer)))
+    }
+
     /// A first-round call as somebody, with handles of their own; `None` where no call can be made.
-    pub(super) async fn call(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<Option<Call>, Halt> {
+    async fn call(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<Option<Call>, Halt> {
         let canary = trial.canary(who);
         match &self.what {
             What::Tool(name) => {
@@ -104,24 +124,16 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<(Vec<Origin>, Opti
     let resource = |uri: &String| Origin::new("resources/read", uri, What::Resource(uri.clone()));
     let resources: Vec<Origin> = surface.templates.iter().map(|listed| resource(&listed.uri)).collect();
 
-    let left_out = trial.session.map.left_out.len();
     let mut found = Vec::new();
     let (mut calls, mut unclear, mut refusal) = (0, None, String::new());
     let mut unfinished = 0;
     for candidates in [tools, prompts, resources] {
         unfinished += candidates.len().saturating_sub(MOST_CALLED);
         for origin in candidates.into_iter().take(MOST_CALLED) {
-            let Some(call) = origin.call(trial, Who::A).await? else { continue };
-            calls += 1;
+            let may_ask = |answer: &Answer| !matches!(answer.disposition, Disposition::Refused(_));
             // A tool that takes longer than --timeout is passed over; a server that stopped answering ends the run.
-            let mut answer = trial.call("find", Who::A, &call).await?;
-            if matches!(answer.disposition, Disposition::Refused(_)) && !trial.session.purse.is_empty() {
-                // A tool that was called before may have used the object up (`close_report`): once more with fresh ones.
-                trial.session.purse.clear();
-                if let Some(call) = origin.call(trial, Who::A).await? {
-                    answer = trial.call("find", Who::A, &call).await?;
-                }
-            }
+            let Some((_, answer)) = origin.begin(trial, Who::A, "find", may_ask).await? else { continue };
+            calls += 1;
             if let Disposition::Refused(_) = answer.disposition {
                 refusal = format!("; {} was refused: {}", origin.entry, trial.clean(&answer.said()));
             }
@@ -141,11 +153,7 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<(Vec<Origin>, Opti
         return Err(halt);
     }
     if found.is_empty() {
-        let left = if left_out > 0 {
-            format!("; {left_out} tools were left out as destructive (--include-destructive calls them)")
-        } else {
-            String::new()
-        };
+        let left = trial.session.map.left_out_text();
         let detail = format!(
             "{calls} calls were made, and none was answered with input_required and a requestState{refusal}{left}"
         );
