@@ -1,0 +1,185 @@
+//! Where records are kept. A store stores and fetches; it decides nothing, but it tells the time: one clock judges for
+//! all replicas that share a store.
+
+#[cfg(any(test, feature = "test-support"))]
+pub mod contract;
+mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use thiserror::Error;
+
+pub use memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use postgres::{PostgresOptions, PostgresStore};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore};
+
+use crate::{
+    caller::{ClientId, Principal, Tenant},
+    clock::Timestamp,
+    record::{Digest, Key, NewRecord, ObjectRef, ObjectType, ObjectVersion, PolicyVersion, Record, SubjectKey, Why},
+    secret::Keys,
+};
+
+/// Where records are kept. Every method ends within the store's own timeout, and no method has a default: what a store
+/// forgets does not compile. `contract` (feature `test-support`) is the suite that says what each must do.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// Keeps a new record, with the times of the store's clock. To create is not to save: a digest that is there is
+    /// [`StoreError::Duplicate`], and nothing is changed.
+    async fn insert(&self, new: &NewRecord) -> Result<Lifespan, StoreError>;
+
+    /// The record of this key, dead or alive, and the time.
+    async fn find(&self, key: &Key) -> Result<Option<Found>, StoreError>;
+
+    /// Moves the end of a record that is not revoked to this time, if that is later; never beyond its `expires`.
+    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<(), StoreError>;
+
+    /// Changes the object version of a living record that has this one; `false`, and no change, otherwise.
+    async fn advance(&self, key: &Key, from: &ObjectVersion, to: &ObjectVersion) -> Result<bool, StoreError>;
+
+    /// Revokes up to `limit` of the records selected that are not revoked, and names them. Once it has returned, every
+    /// [`Store::find`] that begins later finds them revoked, in every process, also after a crash.
+    async fn revoke(&self, which: &Selector, why: &Why, limit: u32) -> Result<Vec<Digest>, StoreError>;
+
+    /// Up to `limit` of the records selected, dead or alive, in the order of their digests, after this digest.
+    async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError>;
+
+    /// Removes up to `limit` records that have been dead for longer than this, and says how many.
+    async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError>;
+
+    /// Removes records at once, dead or alive, and says how many: their handles are unknown then.
+    async fn erase(&self, digests: &[Digest]) -> Result<u64, StoreError>;
+}
+
+/// When a new record begins and ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifespan {
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it ends in any case.
+    pub expires: Timestamp,
+}
+
+/// A record, and the time by the store's clock, which in one process never goes back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The record.
+    pub record: Record,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Records, and the time by the store's clock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// The records.
+    pub records: Vec<Record>,
+    /// The time.
+    pub now: Timestamp,
+}
+
+/// Which records: those that meet every criterion given.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selector {
+    pub(crate) digest: Option<Digest>,
+    pub(crate) subjects: Option<Vec<SubjectKey>>,
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) client: Option<ClientId>,
+    pub(crate) object: Option<(ObjectType, Option<ObjectRef>)>,
+    pub(crate) policy: Option<PolicyVersion>,
+    pub(crate) minted_before: Option<Timestamp>,
+}
+
+impl Selector {
+    /// Every record there is.
+    #[must_use]
+    pub fn everything() -> Self {
+        Self::default()
+    }
+
+    /// The record of one handle.
+    #[must_use]
+    pub fn handle(digest: Digest) -> Self {
+        Self { digest: Some(digest), ..Self::default() }
+    }
+
+    /// What belongs to a principal, under each of these keys.
+    #[must_use]
+    pub fn subject(principal: &Principal, keys: &Keys) -> Self {
+        let subjects = keys.ids().filter_map(|id| SubjectKey::of(principal, keys, id)).collect();
+        Self { subjects: Some(subjects), ..Self::default() }
+    }
+
+    /// Of these, those of this tenant.
+    #[must_use]
+    pub fn and_tenant(self, tenant: Tenant) -> Self {
+        Self { tenant: Some(tenant), ..self }
+    }
+
+    /// Of these, those of this OAuth client.
+    #[must_use]
+    pub fn and_client(self, client: ClientId) -> Self {
+        Self { client: Some(client), ..self }
+    }
+
+    /// Of these, those to objects of this type; to this one of them, where it is given.
+    #[must_use]
+    pub fn and_object(self, kind: ObjectType, reference: Option<ObjectRef>) -> Self {
+        Self { object: Some((kind, reference)), ..self }
+    }
+
+    /// Of these, those made under this version of the policy.
+    #[must_use]
+    pub fn and_policy(self, policy: PolicyVersion) -> Self {
+        Self { policy: Some(policy), ..self }
+    }
+
+    /// Of these, those made before this time.
+    #[must_use]
+    pub fn and_minted_before(self, time: Timestamp) -> Self {
+        Self { minted_before: Some(time), ..self }
+    }
+
+    /// Whether nothing restricts it.
+    #[must_use]
+    pub fn is_everything(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// Why a store did not answer. All of them fail closed: a handle that cannot be checked is refused.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// There is a record of this digest already.
+    #[error("there is a record of this digest already")]
+    Duplicate,
+    /// It cannot be reached, or did not answer in time. Worth another try, later.
+    #[error("the store is unavailable")]
+    Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It has no room left.
+    #[error("the store is full: make room on its disk, or raise its limit")]
+    Full,
+    /// It cannot be written to.
+    #[error("the store cannot be written to: its database is read-only")]
+    ReadOnly,
+    /// It holds what this program cannot read, and would not have written.
+    #[error("the store holds a record that cannot be read: {0}")]
+    Corrupt(String),
+    /// It cannot be opened as it was asked to.
+    #[error("{0}")]
+    Setup(String),
+}
+
+impl StoreError {
+    pub(crate) fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Unavailable(source.into())
+    }
+}
