@@ -153,15 +153,7 @@ impl Caller {
     /// Nobody in particular, for servers without authorization. Only a policy that says `bearer` accepts it.
     #[must_use]
     pub fn anonymous() -> Self {
-        Self {
-            principal: None,
-            tenant: None,
-            client: None,
-            scopes: None,
-            audience: None,
-            token: None,
-            trace: None,
-        }
+        Self { principal: None, tenant: None, client: None, scopes: None, audience: None, token: None, trace: None }
     }
 
     /// The tenant that the caller acts for, of those that the token allows.

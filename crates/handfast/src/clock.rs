@@ -91,6 +91,13 @@ pub(crate) fn from_micros(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or(if micros < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
+/// A time as the operating system has it.
+#[cfg(feature = "postgres")]
+pub(crate) fn system_time(time: Timestamp) -> SystemTime {
+    let micros = Duration::from_micros(time.as_microsecond().unsigned_abs());
+    if time < Timestamp::UNIX_EPOCH { SystemTime::UNIX_EPOCH - micros } else { SystemTime::UNIX_EPOCH + micros }
+}
+
 fn whole_micros(time: Timestamp) -> Timestamp {
     from_micros(time.as_microsecond())
 }

@@ -17,9 +17,9 @@ mod secret;
 pub mod store;
 mod text;
 
-pub use audit::{Action, AuditError, AuditEvent, AuditSink, DangerousNoAudit, JsonLines};
 #[cfg(feature = "tracing")]
 pub use audit::Tracing;
+pub use audit::{Action, AuditError, AuditEvent, AuditSink, DangerousNoAudit, JsonLines};
 pub use caller::{
     Audience, Caller, ClientId, Issuer, Principal, Scope, ScopeError, ScopeSet, Tenant, TokenId, TraceId,
 };

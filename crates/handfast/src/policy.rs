@@ -135,7 +135,9 @@ pub enum RulesError {
     #[error("most_scopes must be between 1 and the number of scopes, {0}")]
     MostScopes(usize),
     /// Handles would be bound to nobody.
-    #[error("bound must contain \"principal\" or \"tenant\": a client alone makes all users of one OAuth client one person")]
+    #[error(
+        "bound must contain \"principal\" or \"tenant\": a client alone makes all users of one OAuth client one person"
+    )]
     BoundToNobody,
 }
 
@@ -327,7 +329,10 @@ created_by = "create_basket"
     fn a_bad_policy_is_told_by_its_place() {
         let changed = |from: &str, to: &str| why(&GOOD.replace(from, to));
 
-        assert_eq!(changed("\"7d\"", "\"soon\""), "objects.basket: lifetime = \"soon\" is no duration; write 90s, 15m, 24h or 7d");
+        assert_eq!(
+            changed("\"7d\"", "\"soon\""),
+            "objects.basket: lifetime = \"soon\" is no duration; write 90s, 15m, 24h or 7d"
+        );
         assert!(changed("\"7d\"", "\"0s\"").contains("lifetime must be between 1s and"));
         assert!(changed("\"7d\"", "\"4000d\"").contains("lifetime must be between"));
         assert!(changed("\"24h\"", "\"8d\"").contains("idle must be between 1s and 7days"));
@@ -356,7 +361,13 @@ created_by = "create_basket"
         let bearer = GOOD.replace("created_by", "bearer = true\ncreated_by");
 
         assert!(why(&bearer).contains("lifetime must be between 1s and 1day"));
-        assert!(Policy::from_toml(&bearer.replace("7d", "24h")).expect("a policy").rules_for("basket").expect("rules").bearer);
+        assert!(
+            Policy::from_toml(&bearer.replace("7d", "24h"))
+                .expect("a policy")
+                .rules_for("basket")
+                .expect("rules")
+                .bearer
+        );
     }
 
     #[test]

@@ -95,7 +95,10 @@ mod tests {
     use crate::{
         caller::{ClientId, ScopeSet, Tenant},
         clock::from_micros,
-        record::{Digest, NewRecord, Object, ObjectRef, ObjectType, ObjectVersion, PolicyVersion, Reason, Receipt, Revocation, Why},
+        record::{
+            Digest, NewRecord, Object, ObjectRef, ObjectType, ObjectVersion, PolicyVersion, Reason, Receipt,
+            Revocation, Why,
+        },
         secret::KeyId,
     };
 
@@ -160,9 +163,15 @@ mod tests {
         assert_eq!(ask(&record, &other, ""), Err(Denial::ForeignPrincipal));
         let mut last_bit = subject(1);
         last_bit.mac[31] ^= 1;
-        assert_eq!(ask(&record, &Partition { subject: Some(last_bit), ..somebody() }, ""), Err(Denial::ForeignPrincipal));
+        assert_eq!(
+            ask(&record, &Partition { subject: Some(last_bit), ..somebody() }, ""),
+            Err(Denial::ForeignPrincipal)
+        );
         let other_key = SubjectKey { key: KeyId([2; 8]), ..subject(1) };
-        assert_eq!(ask(&record, &Partition { subject: Some(other_key), ..somebody() }, ""), Err(Denial::ForeignPrincipal));
+        assert_eq!(
+            ask(&record, &Partition { subject: Some(other_key), ..somebody() }, ""),
+            Err(Denial::ForeignPrincipal)
+        );
         let other = Partition { tenant: Some(Tenant::new("t2").expect("a tenant")), ..somebody() };
         assert_eq!(ask(&record, &other, ""), Err(Denial::Unknown));
         let other = Partition { client: Some(ClientId::new("c2").expect("a client")), ..somebody() };
@@ -171,7 +180,9 @@ mod tests {
 
     #[test]
     fn equality_in_full() {
-        let eq = |owner: Option<u8>, caller: Option<u8>, bearer| same(owner.as_ref(), caller.as_ref(), bearer, PartialEq::eq);
+        let eq = |owner: Option<u8>, caller: Option<u8>, bearer| {
+            same(owner.as_ref(), caller.as_ref(), bearer, PartialEq::eq)
+        };
 
         assert!(eq(Some(1), Some(1), false));
         for (owner, caller) in [(Some(1), Some(2)), (Some(1), None), (None, Some(1))] {

@@ -86,12 +86,7 @@ impl<A: ObjectAuthority> Handles<A> {
     /// expired nor idle; it was made under this policy; its type and scopes are those needed; the object has the
     /// version that it was made for; the [`ObjectAuthority`] agrees. The object's backend is not touched before all
     /// that comes before it has passed.
-    pub async fn resolve(
-        &self,
-        caller: &Caller,
-        presented: &str,
-        need: &Need,
-    ) -> Result<Resolved<A::Object>, Refused> {
+    pub async fn resolve(&self, caller: &Caller, presented: &str, need: &Need) -> Result<Resolved<A::Object>, Refused> {
         let mut event = self.event(Action::Resolve, caller, &need.object);
         event.scope = Some(need.scope.clone());
         let answer = self.try_resolve(caller, presented, need, &mut event).await;

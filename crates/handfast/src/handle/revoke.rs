@@ -2,12 +2,7 @@
 
 use std::time::Duration;
 
-use super::{
-    Handles, ObjectAuthority,
-    decide::owned,
-    resolve::No,
-    text,
-};
+use super::{Handles, ObjectAuthority, decide::owned, resolve::No, text};
 use crate::{
     audit::{Action, AuditEvent},
     caller::Caller,

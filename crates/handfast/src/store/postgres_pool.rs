@@ -1,0 +1,119 @@
+//! Connections to PostgreSQL, over TLS that is verified, and the schema.
+
+use std::{sync::Arc, time::Duration};
+
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use rustls_platform_verifier::BuilderVerifierExt;
+use tokio_postgres::{
+    Config,
+    config::{Host, SslMode},
+    error::SqlState,
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{StoreError, postgres::chain, sql::known};
+
+const MIGRATIONS: [(i32, &str); 1] = [(1, include_str!("../../migrations/postgres/0001_handles.sql"))];
+
+/// The newest of them.
+const NEWEST: i32 = 1;
+
+/// A pool of connections that are opened as they are needed.
+pub(super) fn open(url: &str, connections: usize, timeout: Duration) -> Result<Pool, StoreError> {
+    let manager = Manager::from_config(
+        config(url, timeout)?,
+        MakeRustlsConnect::new(tls()?),
+        ManagerConfig { recycling_method: RecyclingMethod::Fast },
+    );
+    // Whatever the server's defaults are: an acknowledged revocation is on disk, and no statement outlives its caller.
+    let settings = format!("SET synchronous_commit TO on; SET statement_timeout TO {}", timeout.as_millis().max(1));
+    let settle = Hook::async_fn(move |client, _| {
+        let settings = settings.clone();
+        Box::pin(async move { client.batch_execute(&settings).await.map_err(HookError::Backend) })
+    });
+    Pool::builder(manager)
+        .max_size(connections.max(1))
+        .runtime(Runtime::Tokio1)
+        .post_create(settle)
+        .build()
+        .map_err(|error| StoreError::Setup(error.to_string()))
+}
+
+fn config(url: &str, timeout: Duration) -> Result<Config, StoreError> {
+    let mut config: Config = url.parse().map_err(|error| {
+        // The URL may hold a password, so it is not repeated.
+        StoreError::Setup(format!("the URL of the database cannot be read: {}", chain(&error)))
+    })?;
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(timeout);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(timeout);
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("handfast");
+    }
+    if config.get_ssl_mode() == SslMode::Prefer && !config.get_hosts().iter().all(on_this_machine) {
+        // To prefer TLS is to do without it wherever somebody in between says so.
+        config.ssl_mode(SslMode::Require);
+    }
+    Ok(config)
+}
+
+fn on_this_machine(host: &Host) -> bool {
+    match host {
+        #[cfg(unix)]
+        Host::Unix(_) => true,
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+        }
+    }
+}
+
+/// TLS with the roots of this machine; on Linux `SSL_CERT_FILE` names others.
+fn tls() -> Result<rustls::ClientConfig, StoreError> {
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .and_then(BuilderVerifierExt::with_platform_verifier);
+    config.map(|config| config.with_no_client_auth()).map_err(|error| StoreError::Setup(format!("TLS: {error}")))
+}
+
+/// Brings the schema up to date. A row is the lock by which replicas take turns: every database of this kind has row
+/// locks, not every one has advisory locks.
+pub(super) async fn migrate(client: &mut Object) -> Result<(), StoreError> {
+    const VERSION: &str = "SELECT coalesce(max(version), 0) FROM handfast_migrations";
+    if let Ok(row) = client.query_one(VERSION, &[]).await
+        && row.try_get::<_, i32>(0)? >= NEWEST
+    {
+        return newest(row.try_get(0)?);
+    }
+    create_lock(client).await?;
+    let transaction = client.transaction().await?;
+    transaction.execute("SELECT version FROM handfast_migrations WHERE version = 0 FOR UPDATE", &[]).await?;
+    let done: i32 = transaction.query_one(VERSION, &[]).await?.try_get(0)?;
+    for (number, sql) in MIGRATIONS.iter().filter(|(number, _)| *number > done) {
+        transaction.batch_execute(sql).await?;
+        transaction.execute("INSERT INTO handfast_migrations (version) VALUES ($1)", &[number]).await?;
+    }
+    transaction.commit().await?;
+    newest(done.max(NEWEST))
+}
+
+/// The table of migrations, and in it the row that is the lock.
+async fn create_lock(client: &Object) -> Result<(), StoreError> {
+    const CREATE: &str = "CREATE TABLE IF NOT EXISTS handfast_migrations (version integer PRIMARY KEY); \
+         INSERT INTO handfast_migrations (version) VALUES (0) ON CONFLICT DO NOTHING";
+    loop {
+        match client.batch_execute(CREATE).await {
+            // `IF NOT EXISTS` looks first and creates then; of two that create at once one is told so, and looks again.
+            Err(error)
+                if [Some(&SqlState::UNIQUE_VIOLATION), Some(&SqlState::DUPLICATE_TABLE)].contains(&error.code()) => {}
+            done => return Ok(done?),
+        }
+    }
+}
+
+fn newest(version: i32) -> Result<(), StoreError> {
+    known(version.unsigned_abs(), NEWEST.unsigned_abs())
+}

@@ -1,0 +1,130 @@
+//! The one thread that writes to a SQLite file: what has queued up is committed together.
+
+use std::{thread::JoinHandle, time::Duration};
+
+use rusqlite::Connection;
+use tokio::sync::{mpsc, oneshot};
+
+use super::{StoreError, sqlite::failure};
+
+/// What a write must survive before it is acknowledged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Durability {
+    /// The end of the process.
+    Process,
+    /// The end of the machine: the disk has it.
+    Disk,
+}
+
+/// Hands work to the writing thread, which ends with it.
+pub(super) struct Writer {
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+    timeout: Duration,
+}
+
+/// One piece of work. It runs inside a transaction and leaves what is to be told once that has been committed, or not.
+struct Job {
+    durability: Durability,
+    run: Box<dyn FnOnce(Option<&Connection>) -> Settle + Send>,
+}
+
+type Settle = Box<dyn FnOnce(Result<(), &rusqlite::Error>) + Send>;
+
+/// How many jobs wait at most, and how many are committed at once.
+const QUEUE: usize = 1024;
+
+impl Writer {
+    pub(super) fn start(connection: Connection, timeout: Duration) -> std::io::Result<Self> {
+        let (jobs, queue) = mpsc::channel(QUEUE);
+        let thread =
+            std::thread::Builder::new().name("handfast-sqlite".into()).spawn(move || run(&connection, queue))?;
+        Ok(Self { jobs: Some(jobs), thread: Some(thread), timeout })
+    }
+
+    /// Does this work in a transaction and answers once that has been committed. Where the answer does not come in
+    /// time the work may still be done.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let (tell, told) = oneshot::channel();
+        let run = Box::new(move |transaction: Option<&Connection>| -> Settle {
+            let done = transaction.map(work);
+            Box::new(move |committed| {
+                // Whoever asked may have given up waiting.
+                let _ = tell.send(match (done, committed) {
+                    (Some(Ok(done)), Ok(())) => Ok(done),
+                    (Some(Err(error)), _) => Err(failure(error)),
+                    (_, Err(error)) => Err(failure_of(error)),
+                    (None, Ok(())) => Err(StoreError::unavailable("the transaction was rolled back")),
+                });
+            })
+        });
+        let answer = async {
+            let jobs = self.jobs.as_ref().ok_or("the writing thread has ended")?;
+            jobs.send(Job { durability, run }).await.map_err(|_| "the writing thread has ended")?;
+            told.await.map_err(|_| "the writing thread has ended")
+        };
+        match tokio::time::timeout(self.timeout, answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(gone)) => Err(StoreError::unavailable(gone)),
+            Err(elapsed) => Err(StoreError::unavailable(elapsed)),
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Without a sender the thread ends when it has done what is queued; then the file is closed.
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(connection: &Connection, mut queue: mpsc::Receiver<Job>) {
+    while let Some(first) = queue.blocking_recv() {
+        let mut batch = vec![first];
+        while batch.len() < QUEUE
+            && let Ok(next) = queue.try_recv()
+        {
+            batch.push(next);
+        }
+        commit(connection, batch);
+    }
+}
+
+fn commit(connection: &Connection, batch: Vec<Job>) {
+    let synchronous = match batch.iter().map(|job| job.durability).max() {
+        Some(Durability::Disk) => "FULL",
+        _ => "NORMAL",
+    };
+    let begun = connection.execute_batch(&format!("PRAGMA synchronous = {synchronous}; BEGIN IMMEDIATE"));
+    if let Err(error) = begun {
+        for job in batch {
+            (job.run)(None)(Err(&error));
+        }
+        return;
+    }
+    // An error such as a full disk may have ended the transaction; nothing may be done outside of one.
+    let inside = || (!connection.is_autocommit()).then_some(connection);
+    let settles: Vec<Settle> = batch.into_iter().map(|job| (job.run)(inside())).collect();
+    let committed = connection.execute_batch("COMMIT");
+    if committed.is_err() && !connection.is_autocommit() {
+        let _ = connection.execute_batch("ROLLBACK");
+    }
+    for settle in settles {
+        settle(committed.as_ref().map(drop));
+    }
+}
+
+/// The same error once more: it is told to everybody whose work was in the transaction.
+fn failure_of(error: &rusqlite::Error) -> StoreError {
+    match error {
+        rusqlite::Error::SqliteFailure(code, text) => failure(rusqlite::Error::SqliteFailure(*code, text.clone())),
+        other => StoreError::unavailable(other.to_string()),
+    }
+}
