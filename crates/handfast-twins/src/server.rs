@@ -101,7 +101,7 @@ impl Server {
             keeper.put(place.clone(), unminted);
         }
         let workspace = keeper.at(&place)?;
-        if self.guards.lapsed(workspace, self.clock.now()) || !self.guards.admits(door, caller, workspace) {
+        if self.guards.lapsed(workspace, self.clock.seconds()) || !self.guards.admits(door, caller, workspace) {
             return None;
         }
         let used = use_it(workspace);

@@ -63,7 +63,7 @@ impl Call<'_> {
         };
         let mut keeper = self.server.keeper();
         let handle = keeper.mint(self.manner.handles);
-        let workspace = Workspace::new(&handle, label, self.caller, self.server.clock.now() + HANDLE_LIFETIME);
+        let workspace = Workspace::new(&handle, label, self.caller, self.server.clock.seconds() + HANDLE_LIFETIME);
         if self.server.guards.remembers() {
             keeper.put(self.server.guards.place(self.caller, &handle), workspace.clone());
         }
@@ -171,7 +171,7 @@ impl Call<'_> {
         let token = server::text(self.arguments, "share_token")?;
         let keeper = self.server.keeper();
         let workspace =
-            keeper.linked(token).filter(|workspace| !self.server.guards.lapsed(workspace, self.server.clock.now()));
+            keeper.linked(token).filter(|workspace| !self.server.guards.lapsed(workspace, self.server.clock.seconds()));
         Ok(workspace.map_or_else(
             || answer::tool_error("unknown share link"),
             |workspace| self.described(self.shown(workspace, true)),
