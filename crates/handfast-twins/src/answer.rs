@@ -28,6 +28,12 @@ impl Refused {
         Self { error, status: 400, before_stream: false }
     }
 
+    /// Not the caller's fault.
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        let error = RpcError { code: meta::INTERNAL_ERROR, message: message.into(), data: None };
+        Self { error, status: 500, before_stream: false }
+    }
+
     pub(crate) fn with_data(mut self, data: Value) -> Self {
         self.error.data = Some(data);
         self

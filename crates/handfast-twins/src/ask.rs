@@ -52,7 +52,7 @@ pub(crate) fn step(server: &Server, origin: &Origin<'_>) -> Result<Trip, Refused
         Some(Value::String(presented)) => presented,
         Some(_) => return Err(Refused::params("`requestState` must be a string")),
     };
-    let now = server.clock.now();
+    let now = server.clock.seconds();
     let retry = Retry {
         caller: origin.caller,
         method: origin.method,
@@ -97,7 +97,7 @@ fn first(server: &Server, origin: &Origin<'_>) -> Claims {
         arguments: origin.arguments.clone(),
         round: 1,
         reason: origin.reason.clone().filter(|_| server.manner().keeps_reason),
-        exp: server.clock.now() + STATE_LIFETIME,
+        exp: server.clock.seconds() + STATE_LIFETIME,
     }
 }
 

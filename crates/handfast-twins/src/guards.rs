@@ -1,4 +1,5 @@
-//! The guards of the honest server. A flaw overrides one of them; whatever it leaves alone stays sound.
+//! The guards of the honest server. A flaw overrides one of them; whatever it leaves alone stays sound. Whose a
+//! handle is and whether its time is over, the sound ones ask the library.
 
 use crate::{
     caller::{Principal, Shown},
@@ -38,14 +39,14 @@ pub(crate) trait Guards: Send + Sync {
     }
 
     /// Whether this caller may use this workspace by this door.
-    fn admits(&self, _door: Door, caller: &Principal, workspace: &Workspace) -> bool {
+    fn admits(&self, door: Door, caller: &Principal, workspace: &Workspace) -> bool {
         // Possession of a handle is not authentication: the caller must be the one it was minted for.
-        workspace.owner == *caller
+        workspace.admits(door, caller)
     }
 
     /// Whether the handle's time is over.
-    fn lapsed(&self, workspace: &Workspace, now: u64) -> bool {
-        now >= workspace.expires
+    fn lapsed(&self, workspace: &Workspace) -> bool {
+        workspace.lapsed()
     }
 
     /// Whether this use is the handle's last.

@@ -1,6 +1,6 @@
 //! A twin behind a loopback port. axum moves the bytes; every answer comes from `http.rs`.
 
-use std::{fmt, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, net::Ipv4Addr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -55,6 +55,14 @@ impl Served {
         match &*self.host {
             Host::Modern(server) => server.purges(),
             Host::Legacy(_) => 0,
+        }
+    }
+
+    /// How often the library decided what about the twin's handles, as `resolve workspace:read foreign-principal`.
+    pub fn decisions(&self) -> BTreeMap<String, u64> {
+        match &*self.host {
+            Host::Modern(server) => server.tickets.decisions(),
+            Host::Legacy(_) => BTreeMap::new(),
         }
     }
 

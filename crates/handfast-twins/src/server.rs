@@ -1,7 +1,7 @@
 //! The honest server: one request in, one result or refusal out. Knows no transport.
 
 use std::sync::{
-    Mutex, MutexGuard, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicU64, Ordering},
 };
 
@@ -19,6 +19,7 @@ use crate::{
     state::Key,
     surface,
     tasks::Tasks,
+    tickets::Tickets,
     tools,
     workspaces::{Door, Keeper, Workspace},
 };
@@ -26,7 +27,8 @@ use crate::{
 /// One server, with its guards and all that it keeps.
 pub(crate) struct Server {
     pub(crate) guards: Box<dyn Guards>,
-    pub(crate) clock: Clock,
+    pub(crate) clock: Arc<Clock>,
+    pub(crate) tickets: Tickets,
     pub(crate) key: Key,
     pub(crate) tasks: Tasks,
     keeper: Mutex<Keeper>,
@@ -35,9 +37,11 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(guards: Box<dyn Guards>) -> Self {
+        let clock = Arc::<Clock>::default();
         Self {
             guards,
-            clock: Clock::default(),
+            tickets: Tickets::new(Arc::clone(&clock)),
+            clock,
             key: Key::random(),
             tasks: Tasks::default(),
             keeper: Mutex::default(),
@@ -101,7 +105,7 @@ impl Server {
             keeper.put(place.clone(), unminted);
         }
         let workspace = keeper.at(&place)?;
-        if self.guards.lapsed(workspace, self.clock.now()) || !self.guards.admits(door, caller, workspace) {
+        if self.guards.lapsed(workspace) || !self.guards.admits(door, caller, workspace) {
             return None;
         }
         let used = use_it(workspace);

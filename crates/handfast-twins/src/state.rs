@@ -159,7 +159,12 @@ pub(crate) fn decode(text: &str) -> Result<Vec<u8>, BadState> {
 
 /// What binds a state to the arguments of its request: their SHA-256, with the members sorted.
 pub(crate) fn digest_of(arguments: &Value) -> String {
-    URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, sorted(arguments).to_string().as_bytes()))
+    sha256(&sorted(arguments).to_string())
+}
+
+/// base64url(SHA-256).
+pub(crate) fn sha256(text: &str) -> String {
+    URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, text.as_bytes()))
 }
 
 fn sorted(value: &Value) -> Value {

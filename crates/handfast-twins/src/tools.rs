@@ -11,7 +11,7 @@ use crate::{
     manner::{Further, Handles, Manner, View},
     server::{self, Server},
     state,
-    workspaces::{Door, HANDLE_LIFETIME, Workspace},
+    workspaces::{Door, Workspace},
 };
 
 /// What is said about a handle that is unknown, foreign or expired.
@@ -63,8 +63,10 @@ impl Call<'_> {
         };
         let mut keeper = self.server.keeper();
         let handle = keeper.mint(self.manner.handles);
-        let workspace = Workspace::new(&handle, label, self.caller, self.server.clock.now() + HANDLE_LIFETIME);
+        let mut workspace = Workspace::new(&handle, label, self.caller);
         if self.server.guards.remembers() {
+            let ticket = self.server.tickets.issue(self.caller, &handle);
+            workspace.ticket = Some(ticket.ok_or_else(|| Refused::internal("no handle could be made"))?);
             keeper.put(self.server.guards.place(self.caller, &handle), workspace.clone());
         }
         if self.manner.handles == Handles::TextOnly {
@@ -170,8 +172,7 @@ impl Call<'_> {
     fn open_shared(&self) -> Result<Value, Refused> {
         let token = server::text(self.arguments, "share_token")?;
         let keeper = self.server.keeper();
-        let workspace =
-            keeper.linked(token).filter(|workspace| !self.server.guards.lapsed(workspace, self.server.clock.now()));
+        let workspace = keeper.linked(token).filter(|workspace| !self.server.guards.lapsed(workspace));
         Ok(workspace.map_or_else(
             || answer::tool_error("unknown share link"),
             |workspace| self.described(self.shown(workspace, true)),

@@ -1,11 +1,8 @@
-//! What the server keeps: workspaces with an owner, notes and a lifetime, each behind a random handle.
+//! What the server keeps: workspaces with an owner, notes and a ticket, each behind a random handle.
 
 use std::collections::BTreeMap;
 
-use crate::{caller::Principal, manner::Handles};
-
-/// How long a handle lives, in seconds. The tool's description says so.
-pub(crate) const HANDLE_LIFETIME: u64 = 3600;
+use crate::{caller::Principal, manner::Handles, tickets::Ticket};
 
 /// The ways by which a handle can be used. Each is guarded on its own, so each can be forgotten on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,22 +17,33 @@ pub(crate) enum Door {
 }
 
 /// One workspace.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Workspace {
     pub(crate) handle: String,
+    /// The library's handle behind the one that is shown; none where nothing was minted.
+    pub(crate) ticket: Option<Ticket>,
     pub(crate) label: String,
     pub(crate) owner: Principal,
     pub(crate) notes: Vec<String>,
-    pub(crate) expires: u64,
     pub(crate) archived: u64,
     /// Twelve random digits that are its own.
     pub(crate) code: String,
 }
 
 impl Workspace {
-    pub(crate) fn new(handle: &str, label: &str, owner: &Principal, expires: u64) -> Self {
-        let (handle, label) = (handle.to_owned(), label.to_owned());
-        Self { handle, label, owner: owner.clone(), notes: Vec::new(), expires, archived: 0, code: random_digits() }
+    pub(crate) fn new(handle: &str, label: &str, owner: &Principal) -> Self {
+        let (handle, label, owner) = (handle.to_owned(), label.to_owned(), owner.clone());
+        Self { handle, ticket: None, label, owner, notes: Vec::new(), archived: 0, code: random_digits() }
+    }
+
+    /// Whether it is this caller's to use by this door. What was not minted was minted for nobody.
+    pub(crate) fn admits(&self, door: Door, caller: &Principal) -> bool {
+        self.ticket.as_ref().is_some_and(|ticket| ticket.admits(door, caller))
+    }
+
+    /// Whether its time is over. What was not minted was given none.
+    pub(crate) fn lapsed(&self) -> bool {
+        self.ticket.as_ref().is_some_and(|ticket| ticket.lapsed(&self.owner))
     }
 
     /// The workspace itself and its notes.
@@ -45,7 +53,7 @@ impl Workspace {
 }
 
 /// All workspaces of one server. Decides nothing.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Keeper {
     all: BTreeMap<String, Workspace>,
     /// Where a share link leads.

@@ -115,6 +115,35 @@ async fn handle_is_bound_in_sound_and_not_in_flawed() {
 }
 
 #[tokio::test]
+async fn any_name_is_somebody_and_nobody_else() {
+    for name in ["\0", "\n", "  ", "alice\u{7f}", "\u{feff}", "\u{1f980}", &"x".repeat(100_000)] {
+        let mut twin = Piped::start("sound");
+        let opened = twin.tool("open_workspace", json!({"label": "canary"}), name).await;
+        let arguments = json!({"workspace_id": opened["result"]["structuredContent"]["workspace_id"]});
+
+        let own = twin.tool("read_workspace", arguments.clone(), name).await;
+        let nearly = twin.tool("read_workspace", arguments, &format!("{name} ")).await;
+
+        assert_eq!(own["result"]["structuredContent"]["label"], "canary", "{name:?}");
+        assert_eq!(nearly["result"]["isError"], true, "{name:?}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_talks_themselves_into_somebody_elses_name_space() {
+    let mut twin = Piped::start("partitioned");
+    let read = |handle: &str| json!({"workspace_id": handle});
+    let written = json!({"workspace_id": "b\nc", "text": "canary"});
+    twin.tool("append_note", written, "a").await;
+
+    let own = twin.tool("read_workspace", read("b\nc"), "a").await;
+    let foreign = twin.tool("read_workspace", read("c"), "a\nb").await;
+
+    assert_eq!(own["result"]["structuredContent"]["notes"], json!(["canary"]));
+    assert_eq!(foreign["result"]["isError"], true, "{foreign}");
+}
+
+#[tokio::test]
 async fn state_makes_its_round_trip() {
     let mut twin = Piped::start("sound");
     let opened = twin.tool("open_workspace", json!({"label": "one"}), "alice").await;

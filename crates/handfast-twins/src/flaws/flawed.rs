@@ -22,7 +22,7 @@ impl Guards for Flawed {
         true
     }
 
-    fn lapsed(&self, _workspace: &Workspace, _now: u64) -> bool {
+    fn lapsed(&self, _workspace: &Workspace) -> bool {
         // FLAW: the handle never expires.
         false
     }

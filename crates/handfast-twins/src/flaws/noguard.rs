@@ -12,7 +12,7 @@ impl Guards for NoGuard {
 
     fn unknown(&self, caller: &Principal, presented: &str) -> Option<Workspace> {
         // FLAW: so whatever is presented opens an empty workspace of the caller's own.
-        Some(Workspace::new(presented, "workspace", caller, u64::MAX))
+        Some(Workspace::new(presented, "workspace", caller))
     }
 }
 

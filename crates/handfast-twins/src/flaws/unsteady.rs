@@ -18,9 +18,9 @@ impl Guards for OneShot {
         door == Door::Read
     }
 
-    fn admits(&self, _door: Door, caller: &Principal, workspace: &Workspace) -> bool {
+    fn admits(&self, door: Door, caller: &Principal, workspace: &Workspace) -> bool {
         // FLAW: in the flawed one, the owner is not compared.
-        !self.compares_owner || workspace.owner == *caller
+        !self.compares_owner || workspace.admits(door, caller)
     }
 }
 
@@ -31,9 +31,9 @@ struct Flaky {
 }
 
 impl Guards for Flaky {
-    fn admits(&self, _door: Door, caller: &Principal, workspace: &Workspace) -> bool {
+    fn admits(&self, door: Door, caller: &Principal, workspace: &Workspace) -> bool {
         // FLAW: every other time, the owner is not compared.
-        workspace.owner == *caller || self.foreign_uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(2)
+        workspace.admits(door, caller) || self.foreign_uses.fetch_add(1, Ordering::Relaxed).is_multiple_of(2)
     }
 }
 
