@@ -103,7 +103,12 @@ pub struct JsonLines<W> {
 impl<W: Write + Send> JsonLines<W> {
     /// Events go to this writer, with the time of the operating system.
     pub fn new(out: W) -> Self {
-        Self { out: Mutex::new(out), clock: Box::new(SystemClock) }
+        Self::with_clock(out, SystemClock)
+    }
+
+    /// The same, with the time of this clock.
+    pub fn with_clock(out: W, clock: impl Clock + 'static) -> Self {
+        Self { out: Mutex::new(out), clock: Box::new(clock) }
     }
 }
 

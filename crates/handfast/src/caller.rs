@@ -104,7 +104,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// The subject (`sub`) as this issuer (`iss`) knows it.
+    /// The subject (`sub`) as this issuer (`iss`) knows it: at most 512 bytes, without control characters.
     ///
     /// # Errors
     /// There is no subject: a client id alone would make all users of one OAuth client one person, and an empty

@@ -63,7 +63,7 @@ fn plural(noun: &str) -> String {
 fn words(duration: Duration) -> String {
     let seconds = duration.as_secs();
     let units = [(24 * 3600, "day"), (3600, "hour"), (60, "minute"), (1, "second")];
-    let exact = |(size, _): &&(u64, &str)| seconds % size == 0 && seconds / size > 0;
+    let exact = |(size, _): &&(u64, &str)| seconds.is_multiple_of(*size) && seconds >= *size;
     let twice = units.iter().find(|unit| exact(unit) && seconds / unit.0 > 1);
     let (size, unit) = *twice.or_else(|| units.iter().find(exact)).unwrap_or(&(1, "second"));
     let count = seconds / size;

@@ -16,8 +16,12 @@ mod refusal;
 mod secret;
 pub mod store;
 mod text;
+#[cfg(feature = "verify")]
+pub mod verify;
 
 #[cfg(feature = "tracing")]
+/// For implementations of [`ObjectAuthority`] and [`store::Store`].
+pub use async_trait::async_trait;
 pub use audit::Tracing;
 pub use audit::{Action, AuditError, AuditEvent, AuditSink, DangerousNoAudit, JsonLines};
 pub use caller::{
@@ -27,7 +31,7 @@ pub use handle::{
     Asked, BackendDown, Grant, Handle, Handles, Loaded, MintError, Minted, Need, NotAuthorized, ObjectAuthority,
     Resolved, Revoked, Setup, TOMBSTONE, text::parse as parse_handle,
 };
-pub use policy::{Bound, Policy, PolicyError, Prefix, Rules, RulesError, ToolName};
+pub use policy::{Bound, NoSuchNeed, Policy, PolicyError, Prefix, Rules, RulesError, ToolName};
 pub use record::{
     Digest, Key, NewRecord, Object, ObjectRef, ObjectType, ObjectVersion, Partition, PolicyVersion, Reason, Receipt,
     Record, Revocation, SubjectKey, Why,

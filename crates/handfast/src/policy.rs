@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::{
     caller::{Scope, ScopeError, ScopeSet},
+    handle::Need,
     record::{ObjectType, PolicyVersion},
     text::{self, TextError, identifier},
 };
@@ -141,6 +142,14 @@ pub enum RulesError {
     BoundToNobody,
 }
 
+/// A need that the policy does not know.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("the policy has no object type `{object}` with a scope `{scope}`")]
+pub struct NoSuchNeed {
+    object: String,
+    scope: String,
+}
+
 impl Policy {
     /// Reads a policy.
     ///
@@ -208,6 +217,17 @@ impl Policy {
 
     pub(crate) fn rules(&self, object: &ObjectType) -> Option<&Rules> {
         self.rules.get(object)
+    }
+
+    /// What a tool needs of a handle, if this policy knows the object type and the scope: best made once, at the start.
+    ///
+    /// # Errors
+    /// It does not; no handle could ever meet the need.
+    pub fn need(&self, object: &str, scope: &str) -> Result<Need, NoSuchNeed> {
+        let none = || NoSuchNeed { object: object.to_owned(), scope: scope.to_owned() };
+        let rules = self.rules_for(object).ok_or_else(none)?;
+        let scope = rules.scopes.iter().find(|known| known.as_str() == scope).ok_or_else(none)?;
+        Ok(Need::new(rules.object.clone(), scope.clone()))
     }
 
     /// The rules of every object type.
@@ -323,6 +343,10 @@ created_by = "create_basket"
         assert_eq!(rules.most_scopes, 2);
         assert_eq!(rules.argument.as_str(), "basket_id");
         assert!(policy.rules_for("order").is_none());
+        assert!(policy.need("basket", "read").is_ok());
+        for (object, scope) in [("basket", "sell"), ("order", "read"), ("", "")] {
+            assert!(policy.need(object, scope).is_err(), "{object} {scope}");
+        }
     }
 
     #[test]

@@ -36,6 +36,14 @@ identifier! {
     Receipt, "a receipt", text::plain, 256
 }
 
+impl ObjectVersion {
+    /// The version of objects that have none: it never changes.
+    #[must_use]
+    pub fn unversioned() -> Self {
+        Self("-".to_owned())
+    }
+}
+
 /// SHA-256 of a handle's text: all that a store ever sees of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(pub(crate) [u8; 32]);

@@ -14,6 +14,7 @@ mod sql;
 mod sqlite;
 #[cfg(feature = "sqlite")]
 mod sqlite_writer;
+mod url;
 
 use std::time::Duration;
 
@@ -25,6 +26,7 @@ pub use memory::MemoryStore;
 pub use postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
+pub use url::{OpenOptions, open};
 
 use crate::{
     caller::{ClientId, Principal, Tenant},

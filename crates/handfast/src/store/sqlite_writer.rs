@@ -26,9 +26,10 @@ pub(super) struct Writer {
 /// One piece of work. It runs inside a transaction and leaves what is to be told once that has been committed, or not.
 struct Job {
     durability: Durability,
-    run: Box<dyn FnOnce(Option<&Connection>) -> Settle + Send>,
+    run: Run,
 }
 
+type Run = Box<dyn FnOnce(Option<&Connection>) -> Settle + Send>;
 type Settle = Box<dyn FnOnce(Result<(), &rusqlite::Error>) + Send>;
 
 /// How many jobs wait at most, and how many are committed at once.

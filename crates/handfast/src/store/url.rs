@@ -1,0 +1,69 @@
+//! A store by its URL, as configurations and command lines name it.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use super::{Store, StoreError};
+use crate::clock::Clock;
+
+/// How a store is opened by its URL.
+#[derive(Clone)]
+pub struct OpenOptions {
+    /// A clock that judges instead of the store's own.
+    pub clock: Option<Arc<dyn Clock>>,
+    /// How long a call may take before it is [`StoreError::Unavailable`].
+    pub timeout: Duration,
+    /// Whether a SQLite file is made where there is none.
+    pub create: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { clock: None, timeout: Duration::from_secs(2), create: true }
+    }
+}
+
+/// Opens a store: `sqlite:FILE`, or `postgres://USER@HOST/DATABASE`.
+///
+/// # Errors
+/// The URL is none of these, or this program was built without that store, or the store cannot be opened.
+pub async fn open(url: &str, options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
+    if let Some(path) = url.strip_prefix("sqlite:") {
+        return sqlite(Path::new(path.strip_prefix("//").unwrap_or(path)), options);
+    }
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        return postgres(url, options).await;
+    }
+    Err(StoreError::Setup("a store is named by sqlite:FILE or postgres://USER@HOST/DATABASE".into()))
+}
+
+#[cfg(feature = "sqlite")]
+fn sqlite(path: &Path, options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
+    if path.as_os_str().is_empty() {
+        return Err(StoreError::Setup("sqlite: names no file; write sqlite:FILE".into()));
+    }
+    if !options.create && !path.exists() {
+        return Err(StoreError::Setup(format!("there is no file {}", path.display())));
+    }
+    let mut sqlite = super::SqliteOptions { timeout: options.timeout, ..super::SqliteOptions::default() };
+    if let Some(clock) = options.clock {
+        sqlite.clock = clock;
+    }
+    Ok(Arc::new(super::SqliteStore::open(path, sqlite)?))
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn sqlite(_: &Path, _: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
+    Err(StoreError::Setup("this program was built without SQLite: enable the feature `sqlite`".into()))
+}
+
+#[cfg(feature = "postgres")]
+async fn postgres(url: &str, options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
+    let OpenOptions { clock, timeout, .. } = options;
+    let postgres = super::PostgresOptions { clock, timeout, ..super::PostgresOptions::default() };
+    Ok(Arc::new(super::PostgresStore::connect(url, postgres).await?))
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn postgres(_: &str, _: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
+    Err(StoreError::Setup("this program was built without PostgreSQL: enable the feature `postgres`".into()))
+}
