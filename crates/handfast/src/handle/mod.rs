@@ -37,7 +37,7 @@ use crate::{
 #[async_trait]
 pub trait ObjectAuthority: Send + Sync {
     /// The object as the server has it.
-    type Object: Send;
+    type Object: Send + Sync;
 
     /// Fetches the object and its version; `None` when it is gone.
     ///
@@ -52,6 +52,19 @@ pub trait ObjectAuthority: Send + Sync {
     /// # Errors
     /// Says no, or that it cannot say: both refuse.
     async fn authorize(&self, asked: Asked<'_, Self::Object>) -> Result<(), NotAuthorized>;
+}
+
+#[async_trait]
+impl<A: ObjectAuthority> ObjectAuthority for Arc<A> {
+    type Object = A::Object;
+
+    async fn load(&self, object: &Object) -> Result<Option<Loaded<A::Object>>, BackendDown> {
+        (**self).load(object).await
+    }
+
+    async fn authorize(&self, asked: Asked<'_, A::Object>) -> Result<(), NotAuthorized> {
+        (**self).authorize(asked).await
+    }
 }
 
 /// An object and the version that it has now.

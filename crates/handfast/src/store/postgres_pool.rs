@@ -104,11 +104,11 @@ pub(super) async fn migrate(client: &mut Object) -> Result<(), StoreError> {
 async fn create_lock(client: &Object) -> Result<(), StoreError> {
     const CREATE: &str = "CREATE TABLE IF NOT EXISTS handfast_migrations (version integer PRIMARY KEY); \
          INSERT INTO handfast_migrations (version) VALUES (0) ON CONFLICT DO NOTHING";
+    // `IF NOT EXISTS` looks first and creates then; of two that create at once one is told so, and looks again.
+    let another_was_first = [SqlState::UNIQUE_VIOLATION, SqlState::DUPLICATE_TABLE, SqlState::DUPLICATE_OBJECT];
     loop {
         match client.batch_execute(CREATE).await {
-            // `IF NOT EXISTS` looks first and creates then; of two that create at once one is told so, and looks again.
-            Err(error)
-                if [Some(&SqlState::UNIQUE_VIOLATION), Some(&SqlState::DUPLICATE_TABLE)].contains(&error.code()) => {}
+            Err(error) if error.code().is_some_and(|code| another_was_first.contains(code)) => {}
             done => return Ok(done?),
         }
     }

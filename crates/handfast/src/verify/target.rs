@@ -44,10 +44,7 @@ pub trait Target: Send + Sync {
 }
 
 #[async_trait]
-impl<A: ObjectAuthority + 'static> Target for Handles<A>
-where
-    A::Object: Sync,
-{
+impl<A: ObjectAuthority> Target for Handles<A> {
     async fn mint(&self, caller: &Caller, grant: Grant) -> Result<String, Denial> {
         let minted = Handles::mint(self, caller, grant).await.map_err(|error| error.denial())?;
         Ok(minted.handle().expose().to_owned())
@@ -110,7 +107,7 @@ impl World {
 }
 
 #[async_trait]
-impl ObjectAuthority for std::sync::Arc<World> {
+impl ObjectAuthority for World {
     type Object = ();
 
     async fn load(&self, object: &Object) -> Result<Option<Loaded<()>>, BackendDown> {
