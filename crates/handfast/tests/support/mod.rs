@@ -4,7 +4,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex,
+        Arc, LazyLock, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -40,6 +40,9 @@ scopes = ["pad:read"]
 bearer = true
 created_by = "open_pad"
 "#;
+
+/// Read once: some tests make thousands of shops.
+static USUAL: LazyLock<Policy> = LazyLock::new(|| Policy::from_toml(POLICY).expect("a policy"));
 
 /// What the shop has, what it was asked, and what it answers.
 #[derive(Default)]
@@ -149,6 +152,11 @@ impl Bench {
         handles(self.store.clone(), policy, keys, &self.shop, &self.log)
     }
 
+    /// The same shop, log and keys over another store: another replica.
+    pub(crate) fn beside(&self, store: Arc<dyn Store>) -> Baskets {
+        handles(store, POLICY, &self.keys, &self.shop, &self.log)
+    }
+
     /// A handle of Alice to the basket `b-1`, for reading and writing.
     pub(crate) async fn minted(&self) -> String {
         let minted = self.handles.mint(&alice(), grant("basket", "b-1", &["basket:read", "basket:write"])).await;
@@ -159,7 +167,7 @@ impl Bench {
 fn handles(store: Arc<dyn Store>, policy: &str, keys: &Keys, shop: &Arc<Shop>, log: &Arc<Log>) -> Baskets {
     Handles::new(Setup {
         store,
-        policy: Policy::from_toml(policy).expect("a policy"),
+        policy: if policy == POLICY { USUAL.clone() } else { Policy::from_toml(policy).expect("a policy") },
         keys: keys.clone(),
         authority: shop.clone(),
         audit: log.clone(),
