@@ -51,9 +51,7 @@ impl Cluster {
         let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
         let cluster =
             Self { bin, folder, user: user(), settings, server: Mutex::default(), databases: AtomicU32::new(0) };
-        if let Some(user) = &cluster.user {
-            run(Command::new("chown").arg(user).arg(&cluster.folder));
-        }
+        give(&cluster.folder);
         let data = cluster.folder.join("data");
         let mut initdb = cluster.as_user(&cluster.bin.join("initdb"));
         run(initdb.args(["-A", "trust", "-N", "-E", "UTF8", "--locale=C", "-U", "handfast", "-D"]).arg(data));
@@ -174,6 +172,16 @@ impl Drop for Cluster {
             let _ = server.wait();
         }
         let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Gives a file or a folder to whom servers run as, so that they can read what nobody else may.
+///
+/// # Panics
+/// It cannot be given.
+pub fn give(path: &Path) {
+    if let Some(user) = user() {
+        run(Command::new("chown").arg(user).arg(path));
     }
 }
 

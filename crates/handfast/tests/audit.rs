@@ -114,6 +114,66 @@ fn a_sink_that_cannot_write_says_so() {
     assert!(JsonLines::new(Full).record(&bench.log.last()).is_err());
 }
 
+#[cfg(feature = "tracing")]
+#[tokio::test]
+async fn events_are_tracing_events_with_the_same_fields() {
+    let bench = Bench::new();
+    let handle = bench.minted().await;
+    denied(&bench.handles, &caller("bob", "acme", "desktop"), &handle, &read()).await;
+    let seen = Seen::default();
+
+    tracing::subscriber::with_default(seen.clone(), || handfast::Tracing.record(&bench.log.last()).expect("kept"));
+
+    let seen = seen.0.lock().expect("not poisoned");
+    assert_eq!(seen[0], ("target".to_owned(), "handfast::audit".to_owned()));
+    let json = bench.log.last().json();
+    for (name, value) in json.as_object().expect("an object") {
+        assert!(seen.contains(&(name.clone(), value.as_str().expect("text").to_owned())), "{name} in {seen:?}");
+    }
+    assert_eq!(json["reason"], "foreign-principal");
+    assert!(!format!("{seen:?}").contains(&handle[4..]));
+}
+
+/// Keeps the fields of every event.
+#[cfg(feature = "tracing")]
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<(String, String)>>>);
+
+#[cfg(feature = "tracing")]
+impl tracing::field::Visit for Seen {
+    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+
+    fn record_str(&mut self, field: &tracing::field::Field, value: &str) {
+        self.0.lock().expect("not poisoned").push((field.name().to_owned(), value.to_owned()));
+    }
+}
+
+#[cfg(feature = "tracing")]
+impl tracing::Subscriber for Seen {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        self.0.lock().expect("not poisoned").push(("target".into(), event.metadata().target().into()));
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
 struct Shared(Arc<Mutex<Vec<u8>>>);
 
 impl std::io::Write for Shared {

@@ -268,6 +268,27 @@ mod sqlite {
         }
     }
 
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_database_that_somebody_holds_refuses_writes_in_time_and_recovers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("handles.db");
+        let options = SqliteOptions { timeout: std::time::Duration::from_millis(300), ..SqliteOptions::default() };
+        let bench = Bench::over(Arc::new(SqliteStore::open(&path, options).expect("opened")), clock());
+        let handle = mint(&bench).await.expect("minted");
+        let holder = rusqlite::Connection::open(&path).expect("opened");
+        holder.execute_batch("BEGIN IMMEDIATE").expect("held");
+
+        let refused = tokio::time::timeout(std::time::Duration::from_secs(10), mint(&bench)).await.expect("in time");
+        assert_eq!(refused.expect_err("refused"), "the store is unavailable");
+        let key = handfast::Key {
+            tenant: "acme".parse().ok(),
+            digest: handfast::parse_handle(handle.as_bytes(), "bsk".parse().ok().as_ref()).expect("a handle"),
+        };
+        assert!(bench.store.find(&key).await.expect("readers wait for no writer").is_some());
+        holder.execute_batch("ROLLBACK").expect("let go");
+        mint(&bench).await.expect("minted");
+    }
+
     #[cfg(unix)]
     #[tokio::test]
     async fn a_database_that_cannot_be_written_to_says_so() {

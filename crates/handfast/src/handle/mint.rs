@@ -111,10 +111,13 @@ impl<A: ObjectAuthority> Handles<A> {
 
     async fn try_mint(&self, caller: &Caller, grant: &Grant) -> Result<Minted, MintError> {
         let Grant { object, scopes } = grant;
-        let rules = self.policy.rules(&object.kind).ok_or_else(|| MintError::ObjectType(object.kind.clone()))?;
-        let partition = self
-            .partition(caller, rules, self.keys.current())
-            .map_err(|_| MintError::IdentityIncomplete(object.kind.clone()))?;
+        let incomplete = || MintError::IdentityIncomplete(object.kind.clone());
+        let rules = match self.policy.rules(&object.kind) {
+            Some(rules) => rules,
+            None if caller.principal().is_none() => return Err(incomplete()),
+            None => return Err(MintError::ObjectType(object.kind.clone())),
+        };
+        let partition = self.partition(caller, rules, self.keys.current()).map_err(|_| incomplete())?;
         if let Some(other) = scopes.iter().find(|scope| !rules.allows(scope)) {
             return Err(MintError::Scope(other.clone()));
         }

@@ -117,3 +117,35 @@ async fn create_lock(client: &Object) -> Result<(), StoreError> {
 fn newest(version: i32) -> Result<(), StoreError> {
     known(version.unsigned_abs(), NEWEST.unsigned_abs())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(url: &str) -> SslMode {
+        config(url, Duration::from_secs(1)).expect("a URL").get_ssl_mode()
+    }
+
+    #[test]
+    fn tls_is_required_to_another_machine_unless_the_url_says_otherwise() {
+        for elsewhere in ["postgres://u@db.example/d", "postgres://u@10.0.0.7/d", "postgres://u@127.0.0.1,db.example/d"]
+        {
+            assert_eq!(mode(elsewhere), SslMode::Require, "{elsewhere}");
+        }
+        for here in ["postgres://u@localhost/d", "postgres://u@127.0.0.9/d", "postgres://u@[::1]/d", "host=/tmp user=u"]
+        {
+            assert_eq!(mode(here), SslMode::Prefer, "{here}");
+        }
+        assert_eq!(mode("postgres://u@db.example/d?sslmode=disable"), SslMode::Disable);
+        assert_eq!(mode("postgres://u@localhost/d?sslmode=require"), SslMode::Require);
+    }
+
+    #[test]
+    fn a_bad_url_is_told_without_repeating_it() {
+        for bad in ["postgres://u:hunter2@h:x/d", "postgres://u:hunter2@h/d?sslmode=verify-full", "hunter2"] {
+            let error = config(bad, Duration::from_secs(1)).expect_err("refused").to_string();
+            assert!(error.starts_with("the URL of the database cannot be read: "), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+}
