@@ -59,7 +59,7 @@ fn manifests() -> Vec<(&'static str, PathBuf)> {
 
 /// From the bottom up: a crate may depend on what stands before it. Twins and probe stand side by side.
 const LAYERS: [&[&str]; 5] = [
-    &["handfast-wire"],
+    &["handfast-wire", "handfast-testbed"],
     &["handfast"],
     &["handfast-twins", "handfast-gateway"],
     &["handfast-probe"],
@@ -89,6 +89,16 @@ fn the_wire_does_no_io() {
         for module in ["std::net", "std::fs", "std::process", "std::io", "std::env", "std::time"] {
             assert!(!text.contains(module), "{} uses {module}", file.path().display());
         }
+    }
+}
+
+/// Whoever writes a server brings their own transport and SDK.
+#[test]
+fn the_library_brings_no_transport_and_knows_no_protocol() {
+    let reached = reaches("handfast");
+
+    for other in ["handfast-wire", "handfast-testbed", "reqwest", "axum", "hyper", "rmcp", "tower"] {
+        assert!(!reached.contains(&other), "handfast must not depend on {other}");
     }
 }
 

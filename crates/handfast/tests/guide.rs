@@ -37,3 +37,15 @@ fn the_program_prints_what_the_guide_shows() {
     }
     assert!(!err.contains("bsk_") && !err.contains("alice"), "{err}");
 }
+
+/// The README shows the heart of the example that the crate's documentation runs.
+#[test]
+fn the_readme_shows_what_the_documentation_runs() {
+    let readme = include_str!("../../../README.md");
+    let documentation = include_str!("../src/lib.rs");
+    let shown = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+
+    for line in shown.lines().filter(|line| !line.is_empty()) {
+        assert!(documentation.contains(&format!("//! {line}\n")), "{line}");
+    }
+}
