@@ -56,22 +56,24 @@ impl Clock for ManualClock {
 /// The latest time that this process has seen: time never goes back behind it.
 ///
 /// Without it a clock that is set back would revive handles that were already seen expired.
-#[derive(Debug)]
-pub(crate) struct Horizon(AtomicI64);
+#[derive(Debug, Default)]
+pub struct Horizon(AtomicI64);
 
 impl Horizon {
-    pub(crate) fn new() -> Self {
-        Self(AtomicI64::new(Timestamp::UNIX_EPOCH.as_microsecond()))
+    /// Nothing was seen yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// The later of the two: this time, or the latest seen before.
-    pub(crate) fn reach(&self, now: Timestamp) -> Timestamp {
+    pub fn reach(&self, now: Timestamp) -> Timestamp {
         let now = now.as_microsecond();
         from_micros(self.0.fetch_max(now, Ordering::SeqCst).max(now))
     }
 
-    #[cfg(feature = "postgres")]
-    pub(crate) fn seen(&self) -> Timestamp {
+    /// The latest time seen.
+    pub fn seen(&self) -> Timestamp {
         from_micros(self.0.load(Ordering::SeqCst))
     }
 }

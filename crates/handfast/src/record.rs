@@ -167,7 +167,8 @@ pub struct NewRecord {
 
 impl NewRecord {
     /// The record that it becomes when it is inserted at this time.
-    pub(crate) fn minted_at(&self, now: Timestamp) -> Record {
+    #[must_use]
+    pub fn minted_at(&self, now: Timestamp) -> Record {
         let expires = later(now, self.lifetime);
         Record {
             digest: self.digest,

@@ -46,6 +46,20 @@ impl fmt::Debug for SecretText {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(pub(crate) [u8; 8]);
 
+impl KeyId {
+    /// A key id from its 8 bytes, as a store has kept them.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 8 bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 8] {
+        &self.0
+    }
+}
+
 impl fmt::Display for KeyId {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&hex(&self.0))

@@ -85,11 +85,9 @@ mod postgres {
             let starts: Vec<_> = (0..10)
                 .map(|_| {
                     let url = url.clone();
-                    tokio::spawn(async move {
-                        let options =
-                            PostgresOptions { timeout: std::time::Duration::from_secs(20), ..Default::default() };
-                        PostgresStore::connect(&url, options).await.map(drop)
-                    })
+                    tokio::spawn(
+                        async move { PostgresStore::connect(&url, PostgresOptions::default()).await.map(drop) },
+                    )
                 })
                 .collect();
             for start in starts {

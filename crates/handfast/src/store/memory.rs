@@ -77,7 +77,7 @@ impl Store for MemoryStore {
     async fn revoke(&self, which: &Selector, why: &Why, limit: u32) -> Result<Vec<Digest>, StoreError> {
         let at = self.now();
         let mut records = self.records();
-        let chosen = records.values_mut().filter(|record| record.revoked.is_none() && selects(which, record));
+        let chosen = records.values_mut().filter(|record| record.revoked.is_none() && which.selects(record));
         let revoke = |record: &mut Record| {
             record.revoked = Some(Revocation { at, why: why.clone() });
             record.digest
@@ -89,7 +89,7 @@ impl Store for MemoryStore {
         let now = self.now();
         let records = self.records();
         let further = records.values().filter(|record| after.is_none_or(|after| record.digest > after));
-        let records = further.filter(|record| selects(which, record)).take(limit as usize).cloned().collect();
+        let records = further.filter(|record| which.selects(record)).take(limit as usize).cloned().collect();
         Ok(Listed { records, now })
     }
 
@@ -112,20 +112,4 @@ impl Store for MemoryStore {
 fn living<'r>(records: &'r mut BTreeMap<Digest, Record>, key: &Key) -> Option<&'r mut Record> {
     let record = records.get_mut(&key.digest)?;
     (record.partition.tenant == key.tenant && record.revoked.is_none()).then_some(record)
-}
-
-fn selects(which: &Selector, record: &Record) -> bool {
-    fn meets<T>(wanted: Option<&T>, test: impl FnOnce(&T) -> bool) -> bool {
-        wanted.is_none_or(test)
-    }
-    let Selector { digest, subjects, tenant, client, object, policy, minted_before } = which;
-    meets(digest.as_ref(), |digest| *digest == record.digest)
-        && meets(subjects.as_ref(), |subjects| record.partition.subject.is_some_and(|own| subjects.contains(&own)))
-        && meets(tenant.as_ref(), |tenant| record.partition.tenant.as_ref() == Some(tenant))
-        && meets(client.as_ref(), |client| record.partition.client.as_ref() == Some(client))
-        && meets(object.as_ref(), |(kind, reference)| {
-            *kind == record.object.kind && meets(reference.as_ref(), |reference| *reference == record.object.reference)
-        })
-        && meets(policy.as_ref(), |policy| *policy == record.policy)
-        && meets(minted_before.as_ref(), |time| record.created < *time)
 }

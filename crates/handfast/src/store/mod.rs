@@ -93,16 +93,24 @@ pub struct Listed {
     pub now: Timestamp,
 }
 
-/// Which records: those that meet every criterion given.
+/// Which records: those that meet every criterion given. A store must heed all of them, so the list is exhaustive: one
+/// that knows fewer does not compile.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Selector {
-    pub(crate) digest: Option<Digest>,
-    pub(crate) subjects: Option<Vec<SubjectKey>>,
-    pub(crate) tenant: Option<Tenant>,
-    pub(crate) client: Option<ClientId>,
-    pub(crate) object: Option<(ObjectType, Option<ObjectRef>)>,
-    pub(crate) policy: Option<PolicyVersion>,
-    pub(crate) minted_before: Option<Timestamp>,
+    /// The one with this digest.
+    pub digest: Option<Digest>,
+    /// Those of any of these subjects.
+    pub subjects: Option<Vec<SubjectKey>>,
+    /// Those of this tenant.
+    pub tenant: Option<Tenant>,
+    /// Those of this OAuth client.
+    pub client: Option<ClientId>,
+    /// Those to objects of this type, or to this one of them.
+    pub object: Option<(ObjectType, Option<ObjectRef>)>,
+    /// Those made under this version of the policy.
+    pub policy: Option<PolicyVersion>,
+    /// Those made before this time.
+    pub minted_before: Option<Timestamp>,
 }
 
 impl Selector {
@@ -153,6 +161,25 @@ impl Selector {
     #[must_use]
     pub fn and_minted_before(self, time: Timestamp) -> Self {
         Self { minted_before: Some(time), ..self }
+    }
+
+    /// Whether this record is one of them.
+    #[must_use]
+    pub fn selects(&self, record: &Record) -> bool {
+        fn meets<T>(wanted: Option<&T>, test: impl FnOnce(&T) -> bool) -> bool {
+            wanted.is_none_or(test)
+        }
+        let Self { digest, subjects, tenant, client, object, policy, minted_before } = self;
+        meets(digest.as_ref(), |digest| *digest == record.digest)
+            && meets(subjects.as_ref(), |subjects| record.partition.subject.is_some_and(|own| subjects.contains(&own)))
+            && meets(tenant.as_ref(), |tenant| record.partition.tenant.as_ref() == Some(tenant))
+            && meets(client.as_ref(), |client| record.partition.client.as_ref() == Some(client))
+            && meets(object.as_ref(), |(kind, reference)| {
+                let one = meets(reference.as_ref(), |reference| *reference == record.object.reference);
+                *kind == record.object.kind && one
+            })
+            && meets(policy.as_ref(), |policy| *policy == record.policy)
+            && meets(minted_before.as_ref(), |time| record.created < *time)
     }
 
     /// Whether nothing restricts it.

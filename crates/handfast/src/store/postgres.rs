@@ -65,7 +65,7 @@ impl PostgresStore {
         let PostgresOptions { connections, timeout, clock } = options;
         let pool = postgres_pool::open(url, connections, timeout)?;
         let store = Self { pool, timeout, clock, horizon: Horizon::new() };
-        store.bounded(postgres_pool::migrate).await.map_err(|error| match error {
+        store.prepare().await.map_err(|error| match error {
             StoreError::Unavailable(source) => {
                 StoreError::Setup(format!("cannot use the database: {}", chain(&*source)))
             }
@@ -74,9 +74,16 @@ impl PostgresStore {
         Ok(store)
     }
 
+    async fn prepare(&self) -> Result<(), StoreError> {
+        if !self.bounded(self.timeout, async |client| postgres_pool::up_to_date(client).await).await? {
+            self.bounded(postgres_pool::MIGRATING, postgres_pool::migrate).await?;
+        }
+        Ok(())
+    }
+
     /// Runs a statement that is prepared once for each connection: one round trip.
     async fn prepared(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
-        self.bounded(async |client| {
+        self.bounded(self.timeout, async |client| {
             let statement = client.prepare_cached(sql).await?;
             Ok(client.query(&statement, values).await?)
         })
@@ -85,19 +92,23 @@ impl PostgresStore {
 
     /// Runs a statement that is put together for the occasion.
     async fn occasional(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
-        self.bounded(async |client| Ok(client.query(sql, values).await?)).await
+        self.bounded(self.timeout, async |client| Ok(client.query(sql, values).await?)).await
     }
 
-    /// Lends a connection, for no longer than the timeout in all. One that did not answer in time is not used again: its
+    /// Lends a connection, for no longer than this in all. One that did not answer in time is not used again: its
     /// next user would wait for the answer before.
-    async fn bounded<T>(&self, work: impl AsyncFnOnce(&mut Object) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    async fn bounded<T>(
+        &self,
+        timeout: Duration,
+        work: impl AsyncFnOnce(&mut Object) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         let whole = async {
             let mut client = Lent(Some(self.pool.get().await.map_err(StoreError::unavailable)?));
             let done = work(client.0.as_mut().expect("it was just put there")).await;
             client.give_back();
             done
         };
-        tokio::time::timeout(self.timeout, whole).await.map_err(StoreError::unavailable)?
+        tokio::time::timeout(timeout, whole).await.map_err(StoreError::unavailable)?
     }
 
     /// The two parameters of [`NOW`].

@@ -79,17 +79,27 @@ fn tls() -> Result<rustls::ClientConfig, StoreError> {
     config.map(|config| config.with_no_client_auth()).map_err(|error| StoreError::Setup(format!("TLS: {error}")))
 }
 
+/// How long a schema may take to be brought up to date, with all who wait for their turn.
+pub(super) const MIGRATING: Duration = Duration::from_secs(120);
+
+const VERSION: &str = "SELECT coalesce(max(version), 0) FROM handfast_migrations";
+
+/// Whether the schema is up to date. It needs no right but to read.
+pub(super) async fn up_to_date(client: &Object) -> Result<bool, StoreError> {
+    match client.query_one(VERSION, &[]).await {
+        Ok(row) if row.try_get::<_, i32>(0)? >= NEWEST => newest(row.try_get(0)?).map(|()| true),
+        Ok(_) => Ok(false),
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Brings the schema up to date. A row is the lock by which replicas take turns: every database of this kind has row
 /// locks, not every one has advisory locks.
 pub(super) async fn migrate(client: &mut Object) -> Result<(), StoreError> {
-    const VERSION: &str = "SELECT coalesce(max(version), 0) FROM handfast_migrations";
-    if let Ok(row) = client.query_one(VERSION, &[]).await
-        && row.try_get::<_, i32>(0)? >= NEWEST
-    {
-        return newest(row.try_get(0)?);
-    }
     create_lock(client).await?;
     let transaction = client.transaction().await?;
+    transaction.batch_execute("SET LOCAL statement_timeout TO 0").await?;
     transaction.execute("SELECT version FROM handfast_migrations WHERE version = 0 FOR UPDATE", &[]).await?;
     let done: i32 = transaction.query_one(VERSION, &[]).await?.try_get(0)?;
     for (number, sql) in MIGRATIONS.iter().filter(|(number, _)| *number > done) {
