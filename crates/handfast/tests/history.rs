@@ -1,6 +1,6 @@
-//! Histories: four processes use, change and revoke the same handles on one PostgreSQL, each with its own connections;
-//! what they saw is then checked against what may be seen.
-#![cfg(feature = "postgres")]
+//! Histories: four processes use, change and revoke the same handles in one store, each with its own connections; what
+//! they saw is then checked against what may be seen.
+#![cfg(all(feature = "postgres", feature = "sqlite"))]
 
 #[path = "support/child.rs"]
 mod child;
@@ -15,7 +15,7 @@ use std::{
 
 use handfast::{
     Denial, Keys,
-    store::{OpenOptions, PostgresOptions, PostgresStore, Selector, open},
+    store::{OpenOptions, Selector, open},
 };
 use handfast_testbed::Cluster;
 use nix::time::{ClockId, clock_gettime};
@@ -115,10 +115,18 @@ async fn one_call(replica: &support::Baskets, handles: &[String], dice: &mut Dic
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_history_of_four_processes_breaks_a_rule() {
-    let url = Cluster::shared().database();
-    let store = Arc::new(PostgresStore::connect(&url, PostgresOptions::default()).await.expect("connected"));
-    let bench = Bench::over(store, clock());
+async fn no_history_of_four_processes_on_postgresql_breaks_a_rule() {
+    check("PostgreSQL", &Cluster::shared().database()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_history_of_four_processes_on_sqlite_breaks_a_rule() {
+    let folder = tempfile::tempdir().expect("a folder");
+    check("SQLite", &format!("sqlite:{}", folder.path().join("handles.db").display())).await;
+}
+
+async fn check(name: &str, url: &str) {
+    let bench = Bench::over(open(url, OpenOptions::default()).await.expect("opened"), clock());
     let key = Keys::generate();
     let shop = bench.under(POLICY, &Keys::parse(key.expose()).expect("a key"));
     let mut told = format!("{}\n", key.expose());
@@ -145,7 +153,7 @@ async fn no_history_of_four_processes_breaks_a_rule() {
     let histories = by_handle(&calls);
     let wrong: Vec<String> = histories.values().flat_map(|history| violations(history)).collect();
     let revoked = histories.values().filter(|history| history.iter().any(|call| matches!(call.what, What::Revoked(_))));
-    report(histories.len(), revoked.count(), calls.len(), wrong.len());
+    report(name, histories.len(), revoked.count(), calls.len(), wrong.len());
     assert_eq!(wrong, [""; 0]);
     assert_eq!(histories.len(), HANDLES);
     let left = bench.handles.revoke_all(&Selector::everything(), &why("end")).await.expect("revoked");
@@ -153,9 +161,9 @@ async fn no_history_of_four_processes_breaks_a_rule() {
 }
 
 #[expect(clippy::print_stdout, reason = "how many histories were checked is what this test is for")]
-fn report(histories: usize, revoked: usize, calls: usize, wrong: usize) {
+fn report(name: &str, histories: usize, revoked: usize, calls: usize, wrong: usize) {
     println!(
-        "{histories} histories of {PROCESSES} processes, {revoked} of them with a revocation, {calls} calls: {wrong} violations"
+        "{name}: {histories} histories of {PROCESSES} processes, {revoked} of them with a revocation, {calls} calls: {wrong} violations"
     );
 }
 

@@ -78,14 +78,13 @@ impl<A: ObjectAuthority> Handles<A> {
         let mut count = 0;
         let revoked = loop {
             match self.store.revoke(which, why, BATCH).await {
+                // Fewer than asked for does not mean that there are no more: somebody else may be revoking the same.
+                Ok(digests) if digests.is_empty() => break Ok(count),
                 Ok(digests) => {
                     count += digests.len() as u64;
                     for digest in &digests {
                         event.handle = Some(*digest);
                         self.audit.record(&event).map_err(StoreError::unavailable)?;
-                    }
-                    if digests.len() < BATCH as usize {
-                        break Ok(count);
                     }
                 }
                 Err(error) => break Err(error),

@@ -52,7 +52,7 @@ pub trait Store: Send + Sync {
     /// Changes the object version of a living record that has this one; `false`, and no change, otherwise.
     async fn advance(&self, key: &Key, from: &ObjectVersion, to: &ObjectVersion) -> Result<bool, StoreError>;
 
-    /// Revokes up to `limit` of the records selected that are not revoked, and names them. Once it has returned, every
+    /// Revokes up to `limit` of the records selected that are not revoked, and names them; none only if there are none. Once it has returned, every
     /// [`Store::find`] that begins later finds them revoked, in every process, also after a crash.
     async fn revoke(&self, which: &Selector, why: &Why, limit: u32) -> Result<Vec<Digest>, StoreError>;
 
