@@ -1,4 +1,5 @@
 //! A stolen database: not one byte of it is a handle, a subject or a key.
+#![cfg(any(feature = "sqlite", feature = "postgres"))]
 
 mod support;
 
