@@ -19,9 +19,9 @@ mod text;
 #[cfg(feature = "verify")]
 pub mod verify;
 
-#[cfg(feature = "tracing")]
 /// For implementations of [`ObjectAuthority`] and [`store::Store`].
 pub use async_trait::async_trait;
+#[cfg(feature = "tracing")]
 pub use audit::Tracing;
 pub use audit::{Action, AuditError, AuditEvent, AuditSink, DangerousNoAudit, JsonLines};
 pub use caller::{
