@@ -32,11 +32,13 @@ pub struct PostgresOptions {
     pub timeout: Duration,
     /// A clock that judges instead of the database's own, which all replicas share: to verify expiries to the tick.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Whether the tables are made where there are none.
+    pub create: bool,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        Self { connections: 8, timeout: Duration::from_secs(2), clock: None }
+        Self { connections: 8, timeout: Duration::from_secs(2), clock: None, create: true }
     }
 }
 
@@ -62,15 +64,17 @@ impl PostgresStore {
     /// # Errors
     /// The URL is none, the database cannot be reached, or its schema is newer than this program.
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
-        let PostgresOptions { connections, timeout, clock } = options;
+        let PostgresOptions { connections, timeout, clock, create } = options;
         let pool = postgres_pool::open(url, connections, timeout)?;
         let store = Self { pool, timeout, clock, horizon: Horizon::new() };
-        store.bounded(postgres_pool::migrate).await.map_err(|error| match error {
-            StoreError::Unavailable(source) => {
-                StoreError::Setup(format!("cannot use the database: {}", chain(&*source)))
-            }
-            other => other,
-        })?;
+        store.bounded(async |client| postgres_pool::migrate(client, create).await).await.map_err(
+            |error| match error {
+                StoreError::Unavailable(source) => {
+                    StoreError::Setup(format!("cannot use the database: {}", chain(&*source)))
+                }
+                other => other,
+            },
+        )?;
         Ok(store)
     }
 

@@ -81,12 +81,15 @@ fn tls() -> Result<rustls::ClientConfig, StoreError> {
 
 /// Brings the schema up to date. A row is the lock by which replicas take turns: every database of this kind has row
 /// locks, not every one has advisory locks.
-pub(super) async fn migrate(client: &mut Object) -> Result<(), StoreError> {
+pub(super) async fn migrate(client: &mut Object, create: bool) -> Result<(), StoreError> {
     const VERSION: &str = "SELECT coalesce(max(version), 0) FROM handfast_migrations";
-    if let Ok(row) = client.query_one(VERSION, &[]).await
-        && row.try_get::<_, i32>(0)? >= NEWEST
-    {
-        return newest(row.try_get(0)?);
+    match client.query_one(VERSION, &[]).await {
+        Ok(row) if row.try_get::<_, i32>(0)? >= NEWEST => return newest(row.try_get(0)?),
+        Err(error) if !create && error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+            return Err(StoreError::Setup("there is no store in this database: it has no tables of handfast".into()));
+        }
+        Err(error) if !create => return Err(error.into()),
+        _ => {}
     }
     create_lock(client).await?;
     let transaction = client.transaction().await?;
