@@ -4,6 +4,7 @@ mod address;
 mod catalogue;
 mod cxg;
 mod discover;
+mod input;
 mod output;
 mod probe;
 mod prove;
