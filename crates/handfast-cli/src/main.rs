@@ -14,7 +14,10 @@ mod watchdog;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    CommandFactory, Parser, Subcommand,
+    error::{ContextValue, ErrorKind},
+};
 
 /// Proves whether an MCP server binds handles to principals and keeps requestState intact.
 #[derive(Debug, Parser)]
@@ -118,7 +121,13 @@ fn usage(error: &clap::Error) -> ExitCode {
             Err(_) => ExitCode::from(2),
         };
     }
-    let text = error.render().to_string();
+    let text = without_secrets(error);
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("handfast <COMMAND>");
+        let help = usage.trim_end_matches(" <COMMAND>");
+        output::complain(&format!("a command is missing: {usage} (see `{help} --help`)"));
+        return ExitCode::from(2);
+    }
     let mut parts =
         text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("For more information"));
     let first = parts.next().unwrap_or("bad usage").trim_start_matches("error: ").to_owned();
@@ -127,6 +136,22 @@ fn usage(error: &clap::Error) -> ExitCode {
     output::complain(&format!("{joined} (see `handfast --help`)"));
     ExitCode::from(2)
 }
+
+/// What clap says, without repeating what may be a secret in a place where it does not belong: a URL may hold a password,
+/// and a handle, a key or a token is a long word.
+fn without_secrets(error: &clap::Error) -> String {
+    let secret = |text: &str| {
+        let between = |byte: &u8| !(byte.is_ascii_alphanumeric() || [b'-', b'_'].contains(byte));
+        text.contains("://") || text.as_bytes().split(between).any(|word| word.len() >= SECRET_WORD)
+    };
+    error.context().fold(error.render().to_string(), |text, (_, value)| match value {
+        ContextValue::String(given) if secret(given) => text.replace(given, "…"),
+        _ => text,
+    })
+}
+
+/// Shorter than every handle, key and token that deserves the name; longer than the names of options.
+const SECRET_WORD: usize = 32;
 
 const EXAMPLES: &str = "\
 Examples:
