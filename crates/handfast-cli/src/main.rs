@@ -5,6 +5,8 @@ mod catalogue;
 mod cxg;
 mod discover;
 mod input;
+#[cfg(feature = "handles")]
+mod keys;
 mod output;
 mod probe;
 mod prove;
@@ -41,6 +43,9 @@ enum Command {
     Checks(catalogue::Args),
     /// Stand in for the published check of the same purpose: its arguments, variables and output
     Cxg(cxg::Args),
+    /// Make the keys under which a server keeps whose a handle is
+    #[cfg(feature = "handles")]
+    Keys(keys::Args),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -101,6 +106,8 @@ async fn run(command: Command) -> ExitCode {
         Command::Twin(args) => twin::run(args).await,
         Command::Checks(args) => catalogue::run(&args),
         Command::Cxg(args) => cxg::run(args).await,
+        #[cfg(feature = "handles")]
+        Command::Keys(args) => keys::run(&args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "handfast", &mut text);
