@@ -4,6 +4,8 @@ mod address;
 mod catalogue;
 mod cxg;
 mod discover;
+#[cfg(feature = "handles")]
+mod handles;
 mod input;
 #[cfg(feature = "handles")]
 mod keys;
@@ -21,7 +23,7 @@ use clap::{
     error::{ContextValue, ErrorKind},
 };
 
-/// Proves whether an MCP server binds handles to principals and keeps requestState intact.
+/// Proves whether an MCP server binds handles to principals and keeps requestState intact, and looks after stores of handles.
 #[derive(Debug, Parser)]
 #[command(name = "handfast", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -43,6 +45,9 @@ enum Command {
     Checks(catalogue::Args),
     /// Stand in for the published check of the same purpose: its arguments, variables and output
     Cxg(cxg::Args),
+    /// Look after a store of handles: list, revoke, purge
+    #[cfg(feature = "handles")]
+    Handles(handles::Args),
     /// Make the keys under which a server keeps whose a handle is
     #[cfg(feature = "handles")]
     Keys(keys::Args),
@@ -107,6 +112,8 @@ async fn run(command: Command) -> ExitCode {
         Command::Checks(args) => catalogue::run(&args),
         Command::Cxg(args) => cxg::run(args).await,
         #[cfg(feature = "handles")]
+        Command::Handles(args) => handles::run(args).await,
+        #[cfg(feature = "handles")]
         Command::Keys(args) => keys::run(&args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
@@ -166,5 +173,7 @@ Examples:
   handfast probe https://mcp.example.com/mcp --identity-a \"$ALICE\" --identity-b \"$BOB\"
   handfast probe --format json --output report.json -- npx -y some-mcp-server
   handfast checks handle-foreign-principal
+  handfast handles list --store sqlite:handles.db
 
-Exit codes: 0 nothing confirmed; 1 something confirmed; 2 bad usage or input; 3 something errored, or nothing could be tested";
+Exit codes: 0 nothing confirmed, or done; 1 something confirmed; 2 bad usage \
+or input; 3 something errored, nothing could be tested, or stopped half-way";
