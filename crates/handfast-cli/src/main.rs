@@ -45,7 +45,7 @@ enum Command {
     Checks(catalogue::Args),
     /// Stand in for the published check of the same purpose: its arguments, variables and output
     Cxg(cxg::Args),
-    /// Look after a store of handles: list, revoke, purge
+    /// Look after a store of handles: list, revoke, purge, verify
     #[cfg(feature = "handles")]
     Handles(handles::Args),
     /// Make the keys under which a server keeps whose a handle is
@@ -67,13 +67,24 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+    let Ok(runtime) = runtime(&cli.command) else {
         output::complain("the operating system gives no event loop");
         return ExitCode::from(3);
     };
     watchdog::over_signals();
     let running = std::panic::AssertUnwindSafe(|| runtime.block_on(interruptible(cli.command)));
     std::panic::catch_unwind(running).unwrap_or(ExitCode::from(3))
+}
+
+/// One thread is enough for everything but a race.
+fn runtime(command: &Command) -> std::io::Result<tokio::runtime::Runtime> {
+    use tokio::runtime::Builder;
+    let mut builder = match command {
+        #[cfg(feature = "handles")]
+        Command::Handles(args) if handles::races(args) => Builder::new_multi_thread(),
+        _ => Builder::new_current_thread(),
+    };
+    builder.enable_all().build()
 }
 
 /// Runs a command until it ends or a person ends it; then everything that it started is dropped, and thereby ended.
@@ -175,5 +186,5 @@ Examples:
   handfast checks handle-foreign-principal
   handfast handles list --store sqlite:handles.db
 
-Exit codes: 0 nothing confirmed, or done; 1 something confirmed; 2 bad usage \
+Exit codes: 0 nothing confirmed, or done; 1 something confirmed, or a property failed; 2 bad usage \
 or input; 3 something errored, nothing could be tested, or stopped half-way";

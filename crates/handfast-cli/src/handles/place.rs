@@ -3,7 +3,10 @@
 
 use std::{sync::Arc, time::Duration};
 
-use handfast::store::{OpenOptions, Store, StoreError, open};
+use handfast::{
+    clock::ManualClock,
+    store::{OpenOptions, Store, StoreError, open},
+};
 
 use crate::output::Failure;
 
@@ -23,6 +26,11 @@ impl Place {
     /// Opens a store that is there already.
     pub(super) async fn open(&self) -> Result<Arc<dyn Store>, Failure> {
         self.opened(OpenOptions { create: false, ..OpenOptions::default() }).await
+    }
+
+    /// Opens a store that is judged by this clock, and makes it where it is not there yet.
+    pub(super) async fn open_with(&self, clock: &Arc<ManualClock>) -> Result<Arc<dyn Store>, Failure> {
+        self.opened(OpenOptions { clock: Some(clock.clone()), ..OpenOptions::default() }).await
     }
 
     async fn opened(&self, options: OpenOptions) -> Result<Arc<dyn Store>, Failure> {
