@@ -4,6 +4,11 @@ mod address;
 mod catalogue;
 mod cxg;
 mod discover;
+#[cfg(feature = "handles")]
+mod handles;
+mod input;
+#[cfg(feature = "handles")]
+mod keys;
 mod output;
 mod probe;
 mod prove;
@@ -13,9 +18,12 @@ mod watchdog;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
+use clap::{
+    CommandFactory, Parser, Subcommand,
+    error::{ContextValue, ErrorKind},
+};
 
-/// Proves whether an MCP server binds handles to principals and keeps requestState intact.
+/// Proves whether an MCP server binds handles to principals and keeps requestState intact, and looks after stores of handles.
 #[derive(Debug, Parser)]
 #[command(name = "handfast", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
@@ -37,6 +45,12 @@ enum Command {
     Checks(catalogue::Args),
     /// Stand in for the published check of the same purpose: its arguments, variables and output
     Cxg(cxg::Args),
+    /// Look after a store of handles: list, revoke, purge, verify
+    #[cfg(feature = "handles")]
+    Handles(handles::Args),
+    /// Make the keys under which a server keeps whose a handle is
+    #[cfg(feature = "handles")]
+    Keys(keys::Args),
     /// Print completions for a shell
     Completions {
         /// The shell
@@ -53,13 +67,24 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+    let Ok(runtime) = runtime(&cli.command) else {
         output::complain("the operating system gives no event loop");
         return ExitCode::from(3);
     };
     watchdog::over_signals();
     let running = std::panic::AssertUnwindSafe(|| runtime.block_on(interruptible(cli.command)));
     std::panic::catch_unwind(running).unwrap_or(ExitCode::from(3))
+}
+
+/// One thread is enough for everything but a race.
+fn runtime(command: &Command) -> std::io::Result<tokio::runtime::Runtime> {
+    use tokio::runtime::Builder;
+    let mut builder = match command {
+        #[cfg(feature = "handles")]
+        Command::Handles(args) if handles::races(args) => Builder::new_multi_thread(),
+        _ => Builder::new_current_thread(),
+    };
+    builder.enable_all().build()
 }
 
 /// Runs a command until it ends or a person ends it; then everything that it started is dropped, and thereby ended.
@@ -97,6 +122,10 @@ async fn run(command: Command) -> ExitCode {
         Command::Twin(args) => twin::run(args).await,
         Command::Checks(args) => catalogue::run(&args),
         Command::Cxg(args) => cxg::run(args).await,
+        #[cfg(feature = "handles")]
+        Command::Handles(args) => handles::run(args).await,
+        #[cfg(feature = "handles")]
+        Command::Keys(args) => keys::run(&args),
         Command::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "handfast", &mut text);
@@ -117,7 +146,13 @@ fn usage(error: &clap::Error) -> ExitCode {
             Err(_) => ExitCode::from(2),
         };
     }
-    let text = error.render().to_string();
+    let text = without_secrets(error);
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        let usage = text.lines().find_map(|line| line.strip_prefix("Usage: ")).unwrap_or("handfast <COMMAND>");
+        let help = usage.trim_end_matches(" <COMMAND>");
+        output::complain(&format!("a command is missing: {usage} (see `{help} --help`)"));
+        return ExitCode::from(2);
+    }
     let mut parts =
         text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("For more information"));
     let first = parts.next().unwrap_or("bad usage").trim_start_matches("error: ").to_owned();
@@ -127,11 +162,29 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// What clap says, without repeating what may be a secret in a place where it does not belong: a URL may hold a password,
+/// and a handle, a key or a token is a long word.
+fn without_secrets(error: &clap::Error) -> String {
+    let secret = |text: &str| {
+        let between = |byte: &u8| !(byte.is_ascii_alphanumeric() || [b'-', b'_'].contains(byte));
+        text.contains("://") || text.as_bytes().split(between).any(|word| word.len() >= SECRET_WORD)
+    };
+    error.context().fold(error.render().to_string(), |text, (_, value)| match value {
+        ContextValue::String(given) if secret(given) => text.replace(given, "…"),
+        _ => text,
+    })
+}
+
+/// Shorter than every handle, key and token that deserves the name; longer than the names of options.
+const SECRET_WORD: usize = 32;
+
 const EXAMPLES: &str = "\
 Examples:
   handfast prove
   handfast probe https://mcp.example.com/mcp --identity-a \"$ALICE\" --identity-b \"$BOB\"
   handfast probe --format json --output report.json -- npx -y some-mcp-server
   handfast checks handle-foreign-principal
+  handfast handles list --store sqlite:handles.db
 
-Exit codes: 0 nothing confirmed; 1 something confirmed; 2 bad usage or input; 3 something errored, or nothing could be tested";
+Exit codes: 0 nothing confirmed, or done; 1 something confirmed, or a property failed; 2 bad usage \
+or input; 3 something errored, nothing could be tested, or stopped half-way";

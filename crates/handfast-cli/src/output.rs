@@ -14,10 +14,16 @@ pub(crate) struct Failure(pub(crate) String);
 
 /// Prints to standard output. A reader that went away is no failure of ours.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    print_on(text).map(drop)
+}
+
+/// Prints a part of something long, and says whether anybody wants the rest.
+pub(crate) fn print_on(text: &str) -> Result<bool, Failure> {
     let mut out = anstream::AutoStream::auto(io::stdout());
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure(format!("standard output: {error}"))),
-        _ => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure(format!("standard output: {error}"))),
+        Ok(()) => Ok(true),
     }
 }
 
@@ -26,7 +32,8 @@ pub(crate) fn harmless(text: &str) -> String {
     text.lines().map(|line| on_one_line(line) + "\n").collect()
 }
 
-fn on_one_line(text: &str) -> String {
+/// The same for text that is to stay on one line.
+pub(crate) fn on_one_line(text: &str) -> String {
     text.chars().map(|c| if handfast_probe::redact::is_printable(c) { c } else { ' ' }).collect()
 }
 

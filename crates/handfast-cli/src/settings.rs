@@ -13,7 +13,7 @@ use handfast_probe::{
 };
 use secrecy::SecretString;
 
-use crate::{address, output::Failure};
+use crate::{address, input::read, output::Failure};
 
 /// Where the server is, who calls, and within which bounds.
 #[derive(Debug, Args)]
@@ -195,19 +195,4 @@ fn positive(duration: Duration, option: &str) -> Result<Duration, Failure> {
     }
 }
 
-/// Reads a file that is one, and not a device or a pipe that never ends.
-fn read(path: &std::path::Path, what: &str) -> Result<String, Failure> {
-    let fail = |error: String| Failure(format!("cannot read {}: {error}", path.display()));
-    let metadata = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?;
-    if !metadata.is_file() {
-        let kind = if metadata.is_dir() { "a directory" } else { "not a file" };
-        return Err(fail(format!("{kind}, and so not a {what}")));
-    }
-    if metadata.len() > LARGEST_FILE {
-        return Err(fail(format!("longer than {LARGEST_FILE} bytes: not a {what}")));
-    }
-    std::fs::read_to_string(path).map_err(|error| fail(error.to_string()))
-}
-
-const LARGEST_FILE: u64 = 1 << 20;
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);

@@ -69,7 +69,7 @@ fn completions_are_printed_for_every_shell() {
 
         assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{shell}");
         assert!(ran.stdout.contains(word), "{shell}");
-        for command in ["probe", "discover", "prove", "twin", "checks", "cxg"] {
+        for command in ["probe", "discover", "prove", "twin", "checks", "cxg", "handles", "keys", "minted-before"] {
             assert!(ran.stdout.contains(command), "{shell} completes {command}");
         }
     }
@@ -97,13 +97,25 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn help_names_what_a_command_needs() {
     for (command, words) in [
-        (&["--help"][..], &["probe", "discover", "prove", "twin", "checks", "cxg", "Exit codes"][..]),
+        (
+            &["--help"][..],
+            &["probe", "discover", "prove", "twin", "checks", "cxg", "handles", "keys", "Exit codes"][..],
+        ),
         (
             &["probe", "--help"],
             &["--identity-a", "--check", "--dry-run", "--include-destructive", "--strict", "Exit codes", "Examples"],
         ),
         (&["cxg", "--help"], &["CXG_MCP_IDENTITY_A", "CXG_MCP_STDIO_CMD", "CERT_X_GEN_MODE"]),
         (&["twin", "--help"], &["--port", "--transport", "127.0.0.1"]),
+        (&["handles", "--help"], &["list", "revoke", "purge", "verify", "HANDFAST_STORE", "Examples"]),
+        (&["handles", "list", "--help"], &["--store", "--subject", "--limit", "--format", "Exit codes", "Examples"]),
+        (
+            &["handles", "revoke", "--help"],
+            &["--reason", "--receipt", "--audit", "--all", "--handle-stdin", "Exit codes"],
+        ),
+        (&["handles", "purge", "--help"], &["--dead-for", "24h", "--timeout", "2s", "Exit codes", "Examples"]),
+        (&["handles", "verify", "--help"], &["--store", "--format", "Exit codes", "Examples"]),
+        (&["keys", "new", "--help"], &["--output", "Examples"]),
     ] {
         let ran = ran(command);
         for word in words {

@@ -205,7 +205,10 @@ struct Line<'a> {
 }
 
 impl AuditEvent {
-    pub(crate) fn new(action: Action, policy: &PolicyVersion) -> Self {
+    /// An event in which nothing is said yet but what was asked, and under which policy: for tools that work on a store
+    /// without [`Handles`](crate::Handles), and have to answer for it in the same way.
+    #[must_use]
+    pub fn new(action: Action, policy: &PolicyVersion) -> Self {
         Self {
             action,
             denial: None,

@@ -133,6 +133,12 @@ impl Selector {
         Self { subjects: Some(subjects), ..Self::default() }
     }
 
+    /// Of these, the record of one handle.
+    #[must_use]
+    pub fn and_handle(self, digest: Digest) -> Self {
+        Self { digest: Some(digest), ..self }
+    }
+
     /// Of these, those of this tenant.
     #[must_use]
     pub fn and_tenant(self, tenant: Tenant) -> Self {

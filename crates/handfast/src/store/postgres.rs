@@ -15,7 +15,8 @@ use tokio_postgres::{
 };
 
 use super::{
-    Found, Lifespan, Listed, Selector, Store, StoreError, postgres_pool,
+    Found, Lifespan, Listed, Selector, Store, StoreError,
+    postgres_pool::{self, Schema},
     sql::{COLUMNS, Columns, Conditions, Value, micros},
 };
 use crate::{
@@ -32,11 +33,13 @@ pub struct PostgresOptions {
     pub timeout: Duration,
     /// A clock that judges instead of the database's own, which all replicas share: to verify expiries to the tick.
     pub clock: Option<Arc<dyn Clock>>,
+    /// Whether the tables are made where there are none.
+    pub create: bool,
 }
 
 impl Default for PostgresOptions {
     fn default() -> Self {
-        Self { connections: 8, timeout: Duration::from_secs(2), clock: None }
+        Self { connections: 8, timeout: Duration::from_secs(2), clock: None, create: true }
     }
 }
 
@@ -62,10 +65,10 @@ impl PostgresStore {
     /// # Errors
     /// The URL is none, the database cannot be reached, or its schema is newer than this program.
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
-        let PostgresOptions { connections, timeout, clock } = options;
+        let PostgresOptions { connections, timeout, clock, create } = options;
         let pool = postgres_pool::open(url, connections, timeout)?;
         let store = Self { pool, timeout, clock, horizon: Horizon::new() };
-        store.prepare().await.map_err(|error| match error {
+        store.prepare(create).await.map_err(|error| match error {
             StoreError::Unavailable(source) => {
                 StoreError::Setup(format!("cannot use the database: {}", chain(&*source)))
             }
@@ -74,11 +77,14 @@ impl PostgresStore {
         Ok(store)
     }
 
-    async fn prepare(&self) -> Result<(), StoreError> {
-        if !self.bounded(self.timeout, async |client| postgres_pool::up_to_date(client).await).await? {
-            self.bounded(postgres_pool::MIGRATING, postgres_pool::migrate).await?;
+    async fn prepare(&self, create: bool) -> Result<(), StoreError> {
+        match self.bounded(self.timeout, async |client| postgres_pool::schema(client).await).await? {
+            Schema::UpToDate => Ok(()),
+            Schema::Missing if !create => {
+                Err(StoreError::Setup("there is no store in this database: it has no tables of handfast".into()))
+            }
+            Schema::Missing | Schema::Older => self.bounded(postgres_pool::MIGRATING, postgres_pool::migrate).await,
         }
-        Ok(())
     }
 
     /// Runs a statement that is prepared once for each connection: one round trip.

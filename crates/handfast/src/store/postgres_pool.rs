@@ -84,12 +84,19 @@ pub(super) const MIGRATING: Duration = Duration::from_secs(120);
 
 const VERSION: &str = "SELECT coalesce(max(version), 0) FROM handfast_migrations";
 
-/// Whether the schema is up to date. It needs no right but to read.
-pub(super) async fn up_to_date(client: &Object) -> Result<bool, StoreError> {
+/// What schema a database has.
+pub(super) enum Schema {
+    Missing,
+    Older,
+    UpToDate,
+}
+
+/// Which one it is. That needs no right but to read.
+pub(super) async fn schema(client: &Object) -> Result<Schema, StoreError> {
     match client.query_one(VERSION, &[]).await {
-        Ok(row) if row.try_get::<_, i32>(0)? >= NEWEST => newest(row.try_get(0)?).map(|()| true),
-        Ok(_) => Ok(false),
-        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(false),
+        Ok(row) if row.try_get::<_, i32>(0)? >= NEWEST => newest(row.try_get(0)?).map(|()| Schema::UpToDate),
+        Ok(_) => Ok(Schema::Older),
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Schema::Missing),
         Err(error) => Err(error.into()),
     }
 }

@@ -38,9 +38,14 @@ pub(super) struct Columns<'r> {
 }
 
 impl Columns<'_> {
-    /// The record that the row is. Whatever it could not have been written as is an error: nothing is guessed.
+    /// The record that the row is. Whatever it could not have been written as is an error, which names the row: nothing
+    /// is guessed.
     pub(super) fn record(self) -> Result<Record, StoreError> {
-        self.parsed().map_err(StoreError::Corrupt)
+        let digest = self.digest;
+        self.parsed().map_err(|problem| match Digest::from_bytes(digest) {
+            Some(digest) => StoreError::Corrupt(format!("{problem} (digest {digest})")),
+            None => StoreError::Corrupt(problem),
+        })
     }
 
     fn parsed(self) -> Result<Record, String> {

@@ -31,11 +31,13 @@ pub struct SqliteOptions {
     pub timeout: Duration,
     /// How large the database may become, in bytes. Beyond it, what would be written is [`StoreError::Full`].
     pub most_bytes: Option<u64>,
+    /// Whether the file, and the tables in it, are made where there are none.
+    pub create: bool,
 }
 
 impl Default for SqliteOptions {
     fn default() -> Self {
-        Self { clock: Arc::new(SystemClock), timeout: Duration::from_secs(2), most_bytes: None }
+        Self { clock: Arc::new(SystemClock), timeout: Duration::from_secs(2), most_bytes: None, create: true }
     }
 }
 
@@ -70,13 +72,25 @@ impl SqliteStore {
     /// The file cannot be opened or written to, is no database of this program or of a newer one, or the clock is
     /// wrong.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
-        let path = path.as_ref().to_owned();
+        // In full, because SQLite gives names such as `:memory:` and `file:x?mode=memory` another meaning.
+        let path = std::path::absolute(path.as_ref())
+            .map_err(|error| StoreError::Setup(format!("cannot open {}: {error}", path.as_ref().display())))?;
         let told = |error: StoreError| match error {
             StoreError::Unavailable(source) => StoreError::Setup(format!("cannot open {}: {source}", path.display())),
             other => other,
         };
-        create_private(&path).map_err(|error| told(StoreError::unavailable(error)))?;
+        if options.create {
+            create_private(&path).map_err(|error| told(StoreError::unavailable(error)))?;
+        } else if !path.exists() {
+            return Err(StoreError::Setup(format!("there is no file {}", path.display())));
+        }
         let mut connection = connect(&path, options.timeout).map_err(told)?;
+        if !options.create && !is_store(&connection).map_err(told)? {
+            return Err(StoreError::Setup(format!(
+                "there is no store in {}: it has no tables of handfast",
+                path.display()
+            )));
+        }
         if let Some(bytes) = options.most_bytes {
             limit(&connection, bytes).map_err(told)?;
         }
@@ -319,6 +333,12 @@ fn connect(path: &Path, timeout: Duration) -> Result<Connection, StoreError> {
     };
     settle().map_err(failure)?;
     Ok(connection)
+}
+
+/// Whether the database has the tables of this program.
+fn is_store(connection: &Connection) -> Result<bool, StoreError> {
+    const TABLES: &str = "SELECT count(*) FROM sqlite_schema WHERE name = 'handfast_migrations'";
+    connection.query_row(TABLES, (), |row| row.get(0)).map_err(failure)
 }
 
 fn limit(connection: &Connection, bytes: u64) -> Result<(), StoreError> {

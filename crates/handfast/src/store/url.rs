@@ -12,7 +12,7 @@ pub struct OpenOptions {
     pub clock: Option<Arc<dyn Clock>>,
     /// How long a call may take before it is [`StoreError::Unavailable`].
     pub timeout: Duration,
-    /// Whether a SQLite file is made where there is none.
+    /// Whether a store is made where there is none: a SQLite file, or the tables in a database.
     pub create: bool,
 }
 
@@ -41,11 +41,9 @@ fn sqlite(path: &Path, options: OpenOptions) -> Result<Arc<dyn Store>, StoreErro
     if path.as_os_str().is_empty() {
         return Err(StoreError::Setup("sqlite: names no file; write sqlite:FILE".into()));
     }
-    if !options.create && !path.exists() {
-        return Err(StoreError::Setup(format!("there is no file {}", path.display())));
-    }
-    let mut sqlite = super::SqliteOptions { timeout: options.timeout, ..super::SqliteOptions::default() };
-    if let Some(clock) = options.clock {
+    let OpenOptions { clock, timeout, create } = options;
+    let mut sqlite = super::SqliteOptions { timeout, create, ..super::SqliteOptions::default() };
+    if let Some(clock) = clock {
         sqlite.clock = clock;
     }
     Ok(Arc::new(super::SqliteStore::open(path, sqlite)?))
@@ -58,8 +56,8 @@ fn sqlite(_: &Path, _: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
 
 #[cfg(feature = "postgres")]
 async fn postgres(url: &str, options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
-    let OpenOptions { clock, timeout, .. } = options;
-    let postgres = super::PostgresOptions { clock, timeout, ..super::PostgresOptions::default() };
+    let OpenOptions { clock, timeout, create } = options;
+    let postgres = super::PostgresOptions { clock, timeout, create, ..super::PostgresOptions::default() };
     Ok(Arc::new(super::PostgresStore::connect(url, postgres).await?))
 }
 
