@@ -253,9 +253,15 @@ impl Store for Stepped {
         self.inner.advance(key, from, to).await
     }
 
-    async fn revoke(&self, which: &Selector, why: &Why, limit: u32) -> Result<Vec<Digest>, StoreError> {
+    async fn revoke(
+        &self,
+        which: &Selector,
+        why: &Why,
+        after: Option<Digest>,
+        limit: u32,
+    ) -> Result<Vec<Digest>, StoreError> {
         yield_now().await;
-        self.inner.revoke(which, why, limit).await
+        self.inner.revoke(which, why, after, limit).await
     }
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {

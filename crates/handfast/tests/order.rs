@@ -180,9 +180,15 @@ impl Store for Counted {
         self.inner.advance(key, from, to).await
     }
 
-    async fn revoke(&self, which: &Selector, why: &Why, limit: u32) -> Result<Vec<Digest>, StoreError> {
+    async fn revoke(
+        &self,
+        which: &Selector,
+        why: &Why,
+        after: Option<Digest>,
+        limit: u32,
+    ) -> Result<Vec<Digest>, StoreError> {
         // Fewer than asked for, as when somebody else revokes the others at the same time.
-        self.inner.revoke(which, why, limit.min(3)).await
+        self.inner.revoke(which, why, after, limit.min(3)).await
     }
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {

@@ -96,8 +96,10 @@ async fn all(
     ledger: &Ledger,
     mut tell: impl FnMut(u64),
 ) -> Result<(), String> {
+    let mut after = None;
     loop {
-        let revoked = store.revoke(which, why, BATCH).await.map_err(|error| place.words(&error))?;
+        let revoked = store.revoke(which, why, after, BATCH).await.map_err(|error| place.words(&error))?;
+        after = revoked.iter().max().copied();
         if revoked.is_empty() {
             return Ok(());
         }

@@ -59,8 +59,14 @@ impl Store for Watched {
         self.trouble.note(self.inner.advance(key, from, to).await)
     }
 
-    async fn revoke(&self, which: &Selector, why: &Why, limit: u32) -> Result<Vec<Digest>, StoreError> {
-        self.trouble.note(self.inner.revoke(which, why, limit).await)
+    async fn revoke(
+        &self,
+        which: &Selector,
+        why: &Why,
+        after: Option<Digest>,
+        limit: u32,
+    ) -> Result<Vec<Digest>, StoreError> {
+        self.trouble.note(self.inner.revoke(which, why, after, limit).await)
     }
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {

@@ -56,7 +56,7 @@ impl<A: ObjectAuthority> Handles<A> {
         let (Found { record, .. }, partition) = self.found(caller, digest, rules, event).await?;
         owned(&record, &partition, rules)?;
         if record.revoked.is_none() {
-            self.store.revoke(&Selector::handle(digest), why, 1).await?;
+            self.store.revoke(&Selector::handle(digest), why, None, 1).await?;
         }
         // Read back, so that what is told is what the store has: somebody else may have been first.
         let (Found { record, .. }, _) = self.found(caller, digest, rules, event).await?;
@@ -75,13 +75,13 @@ impl<A: ObjectAuthority> Handles<A> {
     pub async fn revoke_all(&self, which: &Selector, why: &Why) -> Result<u64, StoreError> {
         let mut event = AuditEvent::new(Action::Revoke, self.policy.version());
         event.revocation = Some((why.reason.clone(), why.receipt.clone()));
-        let mut count = 0;
+        let (mut count, mut after) = (0, None);
         let revoked = loop {
-            match self.store.revoke(which, why, BATCH).await {
+            match self.store.revoke(which, why, after, BATCH).await {
                 // Fewer than asked for does not mean that there are no more: somebody else may be revoking the same.
                 Ok(digests) if digests.is_empty() => break Ok(count),
                 Ok(digests) => {
-                    count += digests.len() as u64;
+                    (count, after) = (count + digests.len() as u64, digests.iter().max().copied());
                     for digest in &digests {
                         event.handle = Some(*digest);
                         self.audit.record(&event).map_err(StoreError::unavailable)?;

@@ -167,7 +167,7 @@ async fn odd_texts_come_back_as_they_were(Pair { one, other, .. }: Pair) {
 
     assert_eq!(see(&other, &new).await, Some(new.minted_at(after(0))));
     let which = Selector::everything().and_tenant(Tenant::new(odd).expect("a tenant"));
-    assert_eq!(other.revoke(&which, &why(odd), 9).await.expect("revoked"), [new.digest]);
+    assert_eq!(other.revoke(&which, &why(odd), None, 9).await.expect("revoked"), [new.digest]);
     assert_eq!(see(&one, &new).await.and_then(|record| record.revoked).expect("revoked").why, why(odd));
 }
 
@@ -236,7 +236,7 @@ async fn an_end_moves_forward_only(Pair { one, other, .. }: Pair) {
 async fn nothing_moves_the_end_of_what_is_revoked(Pair { one, other, .. }: Pair) {
     let new = new();
     put(&one, &new).await;
-    one.revoke(&Selector::handle(new.digest), &why("lost"), 1).await.expect("revoked");
+    one.revoke(&Selector::handle(new.digest), &why("lost"), None, 1).await.expect("revoked");
 
     other.touch(&key(&new), after(20_000_000)).await.expect("touched");
 
@@ -276,7 +276,7 @@ async fn what_is_dead_does_not_advance(Pair { one, other, clock }: Pair) {
     let (ended, revoked) = (new(), new());
     put(&one, &ended).await;
     put(&one, &revoked).await;
-    one.revoke(&Selector::handle(revoked.digest), &why("lost"), 1).await.expect("revoked");
+    one.revoke(&Selector::handle(revoked.digest), &why("lost"), None, 1).await.expect("revoked");
     let advance =
         async |new, from, to| other.advance(&key(new), &version(from), &version(to)).await.expect("an answer");
 
@@ -292,12 +292,15 @@ async fn a_revocation_is_seen_at_once_and_the_first_stays(Pair { one, other, clo
     put(&one, &new).await;
     clock.set(after(1));
 
-    assert_eq!(one.revoke(&Selector::handle(new.digest), &why("logout"), 9).await.expect("revoked"), [new.digest]);
+    assert_eq!(
+        one.revoke(&Selector::handle(new.digest), &why("logout"), None, 9).await.expect("revoked"),
+        [new.digest]
+    );
     let first = see(&other, &new).await.expect("found").revoked.expect("revoked");
     assert_eq!((first.at, &first.why), (after(1), &why("logout")));
 
     clock.set(after(2));
-    assert_eq!(other.revoke(&Selector::everything(), &why("later"), 9).await.expect("an answer"), []);
+    assert_eq!(other.revoke(&Selector::everything(), &why("later"), None, 9).await.expect("an answer"), []);
     assert_eq!(see(&one, &new).await.expect("found").revoked, Some(first));
 }
 
@@ -346,8 +349,8 @@ async fn a_selector_selects_what_meets_all_of_it(Pair { one, other, clock }: Pai
     assert_eq!(select(all().and_minted_before(after(0))).await, []);
     let none = of(vec![subject(2)]).and_tenant(Tenant::new("t2").expect("a tenant"));
     assert_eq!(select(none.clone()).await, [], "both at once");
-    assert_eq!(one.revoke(&none, &why("x"), 9).await.expect("an answer"), []);
-    assert_eq!(one.revoke(&of(vec![subject(2)]), &why("x"), 9).await.expect("an answer"), [others[0].digest]);
+    assert_eq!(one.revoke(&none, &why("x"), None, 9).await.expect("an answer"), []);
+    assert_eq!(one.revoke(&of(vec![subject(2)]), &why("x"), None, 9).await.expect("an answer"), [others[0].digest]);
 }
 
 async fn of_two_revocations_at_once_each_record_is_in_one(Pair { one, other, .. }: Pair) {
@@ -360,9 +363,10 @@ async fn of_two_revocations_at_once_each_record_is_in_one(Pair { one, other, .. 
     let all = |store: &Arc<dyn Store>| {
         let store = store.clone();
         async move {
-            let mut revoked = Vec::new();
+            let mut revoked: Vec<Digest> = Vec::new();
             loop {
-                match store.revoke(&Selector::everything(), &why("logout"), 7).await.expect("an answer") {
+                let after = revoked.iter().max().copied();
+                match store.revoke(&Selector::everything(), &why("logout"), after, 7).await.expect("an answer") {
                     more if more.is_empty() => return revoked,
                     more => revoked.extend(more),
                 }
@@ -378,13 +382,21 @@ async fn of_two_revocations_at_once_each_record_is_in_one(Pair { one, other, .. 
 }
 
 async fn nothing_is_revoked_beyond_the_limit(Pair { one, .. }: Pair) {
+    let mut all = Vec::new();
     for _ in 0..5 {
-        put(&one, &new()).await;
+        let new = new();
+        put(&one, &new).await;
+        all.push(new.digest);
     }
+    all.sort();
+    let last = one.revoke(&Selector::everything(), &why("logout"), Some(all[3]), 9).await.expect("an answer");
+    assert_eq!(last, [all[4]], "those after the digest, and not that one");
+    let first = one.revoke(&Selector::everything(), &why("logout"), None, 1).await.expect("an answer");
+    assert_eq!(first, [all[0]], "the first ones");
 
-    assert_eq!(one.revoke(&Selector::everything(), &why("logout"), 3).await.expect("an answer").len(), 3);
-    assert_eq!(one.revoke(&Selector::everything(), &why("logout"), 3).await.expect("an answer").len(), 2);
-    assert_eq!(one.revoke(&Selector::everything(), &why("logout"), 3).await.expect("an answer").len(), 0);
+    assert_eq!(one.revoke(&Selector::everything(), &why("logout"), None, 2).await.expect("an answer").len(), 2);
+    assert_eq!(one.revoke(&Selector::everything(), &why("logout"), None, 3).await.expect("an answer").len(), 1);
+    assert_eq!(one.revoke(&Selector::everything(), &why("logout"), None, 3).await.expect("an answer").len(), 0);
 }
 
 async fn a_listing_is_in_order_and_in_pages(Pair { one, other, clock }: Pair) {
@@ -416,7 +428,7 @@ async fn what_has_been_dead_for_longer_is_purged(Pair { one, other, clock }: Pai
         put(&one, new).await;
     }
     clock.set(after(1));
-    one.revoke(&Selector::handle(revoked.digest), &why("lost"), 1).await.expect("revoked");
+    one.revoke(&Selector::handle(revoked.digest), &why("lost"), None, 1).await.expect("revoked");
     let hour = Duration::from_secs(3600);
     let minute = Duration::from_secs(60);
     let purge = async |dead_for| other.purge(dead_for, 99).await.expect("an answer");

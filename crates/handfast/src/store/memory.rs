@@ -74,10 +74,17 @@ impl Store for MemoryStore {
         Ok(same)
     }
 
-    async fn revoke(&self, which: &Selector, why: &Why, limit: u32) -> Result<Vec<Digest>, StoreError> {
+    async fn revoke(
+        &self,
+        which: &Selector,
+        why: &Why,
+        after: Option<Digest>,
+        limit: u32,
+    ) -> Result<Vec<Digest>, StoreError> {
         let at = self.now();
         let mut records = self.records();
-        let chosen = records.values_mut().filter(|record| record.revoked.is_none() && which.selects(record));
+        let further = records.values_mut().filter(|record| after.is_none_or(|after| record.digest > after));
+        let chosen = further.filter(|record| record.revoked.is_none() && which.selects(record));
         let revoke = |record: &mut Record| {
             record.revoked = Some(Revocation { at, why: why.clone() });
             record.digest

@@ -52,9 +52,16 @@ pub trait Store: Send + Sync {
     /// Changes the object version of a living record that has this one; `false`, and no change, otherwise.
     async fn advance(&self, key: &Key, from: &ObjectVersion, to: &ObjectVersion) -> Result<bool, StoreError>;
 
-    /// Revokes up to `limit` of the records selected that are not revoked, and names them; none only if there are none. Once it has returned, every
+    /// Revokes up to `limit` of the records selected that are not revoked, the first ones after this digest, and names
+    /// them; none only if there are none. Once it has returned, every
     /// [`Store::find`] that begins later finds them revoked, in every process, also after a crash.
-    async fn revoke(&self, which: &Selector, why: &Why, limit: u32) -> Result<Vec<Digest>, StoreError>;
+    async fn revoke(
+        &self,
+        which: &Selector,
+        why: &Why,
+        after: Option<Digest>,
+        limit: u32,
+    ) -> Result<Vec<Digest>, StoreError>;
 
     /// Up to `limit` of the records selected, dead or alive, in the order of their digests, after this digest.
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError>;
@@ -65,6 +72,9 @@ pub trait Store: Send + Sync {
     /// Removes records at once, dead or alive, and says how many: their handles are unknown then.
     async fn erase(&self, digests: &[Digest]) -> Result<u64, StoreError>;
 }
+
+/// The longest timeout that is heeded; a longer one is taken as this.
+pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(3600);
 
 /// When a new record begins and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

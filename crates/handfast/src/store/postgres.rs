@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::BytesMut;
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::{Object, Pool, PoolError};
 use tokio_postgres::{
     Row,
     error::SqlState,
@@ -15,7 +15,7 @@ use tokio_postgres::{
 };
 
 use super::{
-    Found, Lifespan, Listed, Selector, Store, StoreError,
+    Found, LONGEST_TIMEOUT, Lifespan, Listed, Selector, Store, StoreError,
     postgres_pool::{self, Schema},
     sql::{COLUMNS, Columns, Conditions, Value, micros},
 };
@@ -66,6 +66,7 @@ impl PostgresStore {
     /// The URL is none, the database cannot be reached, or its schema is newer than this program.
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let PostgresOptions { connections, timeout, clock, create } = options;
+        let timeout = timeout.min(LONGEST_TIMEOUT);
         let pool = postgres_pool::open(url, connections, timeout)?;
         let store = Self { pool, timeout, clock, horizon: Horizon::new() };
         store.prepare(create).await.map_err(|error| match error {
@@ -109,12 +110,16 @@ impl PostgresStore {
         work: impl AsyncFnOnce(&mut Object) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let whole = async {
-            let mut client = Lent(Some(self.pool.get().await.map_err(StoreError::unavailable)?));
+            let mut client = Lent(Some(self.pool.get().await.map_err(|error| match error {
+                PoolError::Backend(error) => error.into(),
+                other => StoreError::unavailable(other),
+            })?));
             let done = work(client.0.as_mut().expect("it was just put there")).await;
             client.give_back();
             done
         };
-        tokio::time::timeout(timeout, whole).await.map_err(StoreError::unavailable)?
+        let late = |_| StoreError::unavailable(format!("no answer within {}", humantime::format_duration(timeout)));
+        tokio::time::timeout(timeout, whole).await.map_err(late)?
     }
 
     /// The two parameters of [`NOW`].
@@ -188,26 +193,37 @@ impl Store for PostgresStore {
         Ok(self.prepared(&sql, values).await?.len() == 1)
     }
 
-    async fn revoke(&self, which: &Selector, why: &Why, limit: u32) -> Result<Vec<Digest>, StoreError> {
-        let chosen = Conditions::of(which, 4);
-        let unrevoked = |conditions: &str| {
-            format!("SELECT digest FROM handfast_handles WHERE {conditions} AND revoked_at IS NULL LIMIT {limit}")
+    async fn revoke(
+        &self,
+        which: &Selector,
+        why: &Why,
+        after: Option<Digest>,
+        limit: u32,
+    ) -> Result<Vec<Digest>, StoreError> {
+        let chosen = Conditions::of(which, 5);
+        let unrevoked = |after: &str, conditions: &str| {
+            format!(
+                "SELECT digest FROM handfast_handles WHERE digest > {after} AND {conditions} AND revoked_at IS NULL \
+                 ORDER BY digest LIMIT {limit}"
+            )
         };
         let sql = format!(
             "UPDATE handfast_handles SET revoked_at = {NOW}, revocation_reason = $3, revocation_receipt = $4 \
              WHERE digest IN ({}) AND revoked_at IS NULL RETURNING digest",
-            unrevoked(&chosen.sql)
+            unrevoked("$5", &chosen.sql)
         );
-        let left = Conditions::of(which, 0);
+        let left = Conditions::of(which, 1);
+        let after = after.as_ref().map_or(&[] as &[u8], |digest| digest.as_bytes());
         loop {
             let (manual, seen) = self.time();
             let (reason, receipt) = (why.reason.as_str(), why.receipt.as_str());
-            let mut values: Vec<&(dyn ToSql + Sync)> = vec![&manual, &seen, &reason, &receipt];
+            let mut values: Vec<&(dyn ToSql + Sync)> = vec![&manual, &seen, &reason, &receipt, &after];
             values.extend(chosen.values.iter().map(|value| value as &(dyn ToSql + Sync)));
             let revoked = self.occasional(&sql, &values).await?;
             // Of none it may be that somebody else was revoking them, and has: then there may be more.
-            let values: Vec<_> = left.values.iter().map(|value| value as &(dyn ToSql + Sync)).collect();
-            if !revoked.is_empty() || self.occasional(&unrevoked(&left.sql), &values).await?.is_empty() {
+            let mut values: Vec<&(dyn ToSql + Sync)> = vec![&after];
+            values.extend(left.values.iter().map(|value| value as &(dyn ToSql + Sync)));
+            if !revoked.is_empty() || self.occasional(&unrevoked("$1", &left.sql), &values).await?.is_empty() {
                 return revoked.iter().map(digest).collect();
             }
         }

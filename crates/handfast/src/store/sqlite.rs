@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ToSql, params_from_iter, types::ToSqlOutput};
 
 use super::{
-    Found, Lifespan, Listed, Selector, Store, StoreError,
+    Found, LONGEST_TIMEOUT, Lifespan, Listed, Selector, Store, StoreError,
     sql::{COLUMNS, Columns, Conditions, Value, known, micros},
     sqlite_writer::{Durability, Writer},
 };
@@ -72,6 +72,7 @@ impl SqliteStore {
     /// The file cannot be opened or written to, is no database of this program or of a newer one, or the clock is
     /// wrong.
     pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
+        let options = SqliteOptions { timeout: options.timeout.min(LONGEST_TIMEOUT), ..options };
         // In full, because SQLite gives names such as `:memory:` and `file:x?mode=memory` another meaning.
         let path = std::path::absolute(path.as_ref())
             .map_err(|error| StoreError::Setup(format!("cannot open {}: {error}", path.as_ref().display())))?;
@@ -199,18 +200,25 @@ impl Store for SqliteStore {
         Ok(self.writer.write(Durability::Process, advance).await? == 1)
     }
 
-    async fn revoke(&self, which: &Selector, why: &Why, limit: u32) -> Result<Vec<Digest>, StoreError> {
+    async fn revoke(
+        &self,
+        which: &Selector,
+        why: &Why,
+        after: Option<Digest>,
+        limit: u32,
+    ) -> Result<Vec<Digest>, StoreError> {
         let (which, why, now) = (which.clone(), why.clone(), self.teller());
         let revoke = move |connection: &Connection| {
-            let chosen = Conditions::of(&which, 3);
+            let chosen = Conditions::of(&which, 4);
             let sql = format!(
                 "UPDATE handfast_handles SET revoked_at = $1, revocation_reason = $2, revocation_receipt = $3 \
-                 WHERE digest IN (SELECT digest FROM handfast_handles WHERE {} AND revoked_at IS NULL LIMIT {limit}) \
-                 RETURNING digest",
+                 WHERE digest IN (SELECT digest FROM handfast_handles WHERE digest > $4 AND {} AND revoked_at IS NULL \
+                 ORDER BY digest LIMIT {limit}) RETURNING digest",
                 chosen.sql
             );
-            let mut values =
-                vec![Value::Time(now()), Value::Text(why.reason.as_str()), Value::Text(why.receipt.as_str())];
+            let after = after.as_ref().map_or(&[] as &[u8], |digest| digest.as_bytes());
+            let (reason, receipt) = (Value::Text(why.reason.as_str()), Value::Text(why.receipt.as_str()));
+            let mut values = vec![Value::Time(now()), reason, receipt, Value::Bytes(after)];
             values.extend(chosen.values);
             let mut statement = connection.prepare(&sql)?;
             let rows = statement.query_map(params_from_iter(values), |row| row.get::<_, [u8; 32]>(0).map(Digest))?;

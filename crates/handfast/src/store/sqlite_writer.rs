@@ -71,7 +71,10 @@ impl Writer {
         match tokio::time::timeout(self.timeout, answer).await {
             Ok(Ok(answer)) => answer,
             Ok(Err(gone)) => Err(StoreError::unavailable(gone)),
-            Err(elapsed) => Err(StoreError::unavailable(elapsed)),
+            Err(_) => {
+                let timeout = humantime::format_duration(self.timeout);
+                Err(StoreError::unavailable(format!("no answer within {timeout}")))
+            }
         }
     }
 }

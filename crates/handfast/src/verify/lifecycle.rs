@@ -140,7 +140,7 @@ pub(super) async fn bulk_revocation_complete(lab: &Lab) -> Outcome {
     let client = || owner.client().expect("the owner has one").clone();
     let own_policy = PolicyVersion::new(format!("verify-{}-1", lab.run)).expect("a version");
     // Only what is made from here on is counted: what came before is revoked first.
-    let before = lab.stores[0].revoke(&everything(), &why("verified"), 100_000).await;
+    let before = lab.stores[0].revoke(&everything(), &why("verified"), None, 100_000).await;
     before.map_err(|error| error.to_string())?;
     let mut by = Vec::new();
     for which in 0..6 {

@@ -171,8 +171,14 @@ impl Store for Cut {
         self.reach()?.advance(key, from, to).await
     }
 
-    async fn revoke(&self, which: &Selector, why: &Why, limit: u32) -> Result<Vec<Digest>, StoreError> {
-        self.reach()?.revoke(which, why, limit).await
+    async fn revoke(
+        &self,
+        which: &Selector,
+        why: &Why,
+        after: Option<Digest>,
+        limit: u32,
+    ) -> Result<Vec<Digest>, StoreError> {
+        self.reach()?.revoke(which, why, after, limit).await
     }
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {
