@@ -1,7 +1,7 @@
 # `make check` is what CI runs.
 CARGO ?= cargo
 
-.PHONY: help check lint docs test release interop deny fuzz bench matrix
+.PHONY: help check lint docs test release interop deny fuzz bench bench-handles matrix
 
 help:
 	@echo "check    format, lints, documentation, every test (installs the real servers first)"
@@ -14,6 +14,7 @@ help:
 	@echo "deny     licences, advisories and bans of dependencies (needs cargo-deny)"
 	@echo "fuzz     one minute for each fuzz target (needs cargo-fuzz and a nightly toolchain)"
 	@echo "bench    run times, size of the binary and peak memory, in one run"
+	@echo "bench-handles  the library beside floors and a peer, in one run (needs PostgreSQL)"
 
 check: interop lint docs test release
 
@@ -44,3 +45,6 @@ fuzz:
 
 bench:
 	python3 benches/run.py
+
+bench-handles:
+	python3 benches/handles.py
