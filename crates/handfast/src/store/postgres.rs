@@ -1,7 +1,7 @@
 //! Records in PostgreSQL, or a database that speaks like it: one store for many replicas. Its clock judges for all.
 
 use std::{
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::{Duration, SystemTime},
 };
 
@@ -53,6 +53,30 @@ pub struct PostgresStore {
 
 /// The time by the database's clock, unless another one ($1) judges; never before what this process has seen ($2).
 const NOW: &str = "greatest(coalesce($1::timestamptz, clock_timestamp()), $2::timestamptz)";
+
+/// Keeps a record, with the times of the clock.
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "WITH clock AS (SELECT {NOW} AS now) INSERT INTO handfast_handles (digest, subject_key_id, subject_key, \
+             tenant, client, object_type, object_ref, object_version, scopes, policy_version, created_at, expires_at, \
+             idle_micros, ends_at) SELECT $3::bytea, $4::bytea, $5::bytea, $6::text, $7::text, $8::text, $9::text, \
+             $10::text, $11::text, $12::text, now, now + $13::bigint * interval '1 microsecond', $14::bigint, now + \
+             least($13::bigint, $14::bigint) * interval '1 microsecond' FROM clock RETURNING created_at, expires_at"
+    )
+});
+
+/// The record of a key, and the time.
+static FIND: LazyLock<String> = LazyLock::new(|| {
+    format!("SELECT {COLUMNS}, {NOW} FROM handfast_handles WHERE digest = $3 AND tenant IS NOT DISTINCT FROM $4")
+});
+
+/// Moves the version of a living record.
+static ADVANCE: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "UPDATE handfast_handles SET object_version = $3 WHERE digest = $4 AND tenant IS NOT DISTINCT FROM $5 \
+             AND object_version = $6 AND revoked_at IS NULL AND ends_at > {NOW} RETURNING digest"
+    )
+});
 
 type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
 
@@ -131,13 +155,6 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn insert(&self, new: &NewRecord) -> Result<Lifespan, StoreError> {
-        let sql = format!(
-            "WITH clock AS (SELECT {NOW} AS now) INSERT INTO handfast_handles (digest, subject_key_id, subject_key, \
-             tenant, client, object_type, object_ref, object_version, scopes, policy_version, created_at, expires_at, \
-             idle_micros, ends_at) SELECT $3::bytea, $4::bytea, $5::bytea, $6::text, $7::text, $8::text, $9::text, \
-             $10::text, $11::text, $12::text, now, now + $13::bigint * interval '1 microsecond', $14::bigint, now + \
-             least($13::bigint, $14::bigint) * interval '1 microsecond' FROM clock RETURNING created_at, expires_at"
-        );
         let ((manual, seen), subject) = (self.time(), new.partition.subject);
         let values: Values<'_> = &[
             &manual,
@@ -155,19 +172,16 @@ impl Store for PostgresStore {
             &micros(new.lifetime),
             &new.idle.map(micros),
         ];
-        let rows = self.prepared(&sql, values).await?;
+        let rows = self.prepared(&INSERT, values).await?;
         let row = rows.first().ok_or_else(|| StoreError::Corrupt("a record that was inserted is not there".into()))?;
         let created = self.horizon.reach(time(row, 0)?);
         Ok(Lifespan { created, expires: time(row, 1)? })
     }
 
     async fn find(&self, key: &Key) -> Result<Option<Found>, StoreError> {
-        let sql = format!(
-            "SELECT {COLUMNS}, {NOW} FROM handfast_handles WHERE digest = $3 AND tenant IS NOT DISTINCT FROM $4"
-        );
         let (manual, seen) = self.time();
         let tenant = key.tenant.as_ref().map(|tenant| tenant.as_str());
-        let rows = self.prepared(&sql, &[&manual, &seen, &key.digest.as_bytes().as_slice(), &tenant]).await?;
+        let rows = self.prepared(&FIND, &[&manual, &seen, &key.digest.as_bytes().as_slice(), &tenant]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let now = self.horizon.reach(time(row, 17)?);
         Ok(Some(Found { record: record(row)?, now }))
@@ -182,15 +196,11 @@ impl Store for PostgresStore {
     }
 
     async fn advance(&self, key: &Key, from: &ObjectVersion, to: &ObjectVersion) -> Result<bool, StoreError> {
-        let sql = format!(
-            "UPDATE handfast_handles SET object_version = $3 WHERE digest = $4 AND tenant IS NOT DISTINCT FROM $5 \
-             AND object_version = $6 AND revoked_at IS NULL AND ends_at > {NOW} RETURNING digest"
-        );
         let (manual, seen) = self.time();
         let tenant = key.tenant.as_ref().map(|tenant| tenant.as_str());
         let digest = key.digest.as_bytes().as_slice();
         let values: Values<'_> = &[&manual, &seen, &to.as_str(), &digest, &tenant, &from.as_str()];
-        Ok(self.prepared(&sql, values).await?.len() == 1)
+        Ok(self.prepared(&ADVANCE, values).await?.len() == 1)
     }
 
     async fn revoke(

@@ -5,7 +5,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, LazyLock, Mutex, PoisonError},
     time::Duration,
 };
 
@@ -60,6 +60,11 @@ const MIGRATIONS: [(u32, &str); 1] = [(1, include_str!("../../migrations/sqlite/
 
 /// The newest of them.
 const NEWEST: u32 = 1;
+
+/// The record of a key.
+static FIND: LazyLock<String> = LazyLock::new(|| {
+    format!("SELECT {COLUMNS} FROM handfast_handles WHERE digest = $1 AND tenant IS NOT DISTINCT FROM $2")
+});
 
 impl SqliteStore {
     /// Opens the file, and makes it where it is not there yet: for its owner's eyes only. Several processes may have it
@@ -166,11 +171,9 @@ impl Store for SqliteStore {
     }
 
     async fn find(&self, key: &Key) -> Result<Option<Found>, StoreError> {
-        let sql =
-            format!("SELECT {COLUMNS} FROM handfast_handles WHERE digest = $1 AND tenant IS NOT DISTINCT FROM $2");
         let tenant = key.tenant.as_ref().map(|tenant| tenant.as_str());
         let record = self.read(|connection| {
-            let mut statement = connection.prepare_cached(&sql)?;
+            let mut statement = connection.prepare_cached(&FIND)?;
             statement.query_row((key.digest.as_bytes(), tenant), |row| Ok(record(row))).optional()
         })?;
         // The time is read after the record, so that what ends meanwhile has ended.
