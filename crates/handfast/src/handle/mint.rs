@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 use thiserror::Error;
 
-use super::{Asked, Handle, Handles, NotAuthorized, ObjectAuthority};
+use super::{Asked, Handle, Handles, NotAuthorized, ObjectAuthority, partition};
 use crate::{
     audit::{Action, AuditError},
     caller::{Caller, Scope, ScopeSet},
     clock::Timestamp,
     policy::Rules,
-    record::{NewRecord, Object, ObjectType},
+    record::{NewRecord, Object, ObjectType, SubjectKey},
     refusal::Denial,
     store::StoreError,
 };
@@ -98,8 +98,8 @@ impl<A: ObjectAuthority> Handles<A> {
     /// Says which check failed, of these, in this order: the caller's identity is complete; the policy allows the
     /// object type and the scopes; the [`ObjectAuthority`] agrees; the store and the audit have kept it.
     pub async fn mint(&self, caller: &Caller, grant: Grant) -> Result<Minted, MintError> {
-        let minted = self.try_mint(caller, &grant).await;
         let mut event = self.event(Action::Mint, caller, &grant.object.kind);
+        let minted = self.try_mint(caller, event.subject, &grant).await;
         event.object = Some(self.object_digest(&grant.object));
         event.handle = minted.as_ref().ok().map(|minted| minted.handle.digest());
         event.denial = minted.as_ref().err().map(MintError::denial);
@@ -109,7 +109,7 @@ impl<A: ObjectAuthority> Handles<A> {
         Ok(minted)
     }
 
-    async fn try_mint(&self, caller: &Caller, grant: &Grant) -> Result<Minted, MintError> {
+    async fn try_mint(&self, caller: &Caller, subject: Option<SubjectKey>, grant: &Grant) -> Result<Minted, MintError> {
         let Grant { object, scopes } = grant;
         let incomplete = || MintError::IdentityIncomplete(object.kind.clone());
         let rules = match self.policy.rules(&object.kind) {
@@ -117,7 +117,7 @@ impl<A: ObjectAuthority> Handles<A> {
             None if caller.principal().is_none() => return Err(incomplete()),
             None => return Err(MintError::ObjectType(object.kind.clone())),
         };
-        let partition = self.partition(caller, rules, self.keys.current()).map_err(|_| incomplete())?;
+        let partition = partition(caller, subject, rules).map_err(|_| incomplete())?;
         if let Some(other) = scopes.iter().find(|scope| !rules.allows(scope)) {
             return Err(MintError::Scope(other.clone()));
         }

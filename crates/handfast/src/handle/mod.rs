@@ -155,33 +155,17 @@ impl<A> Handles<A> {
         &self.policy
     }
 
-    /// The parts of the caller that the rules bind, as they are kept; an error where one of them is missing.
-    ///
-    /// A null partition key would put everybody without one into one partition.
-    fn partition(&self, caller: &Caller, rules: &Rules, key: KeyId) -> Result<Partition, Denial> {
-        let subject = match caller.principal() {
-            Some(principal) => Some(SubjectKey::of(principal, &self.keys, key).ok_or(Denial::UnknownKey)?),
-            None if rules.bearer => None,
-            None => return Err(Denial::IdentityIncomplete),
-        };
-        let bound = rules.bound;
-        let (tenant, client) = (caller.tenant(), caller.client());
-        if !rules.bearer && (bound.tenant && tenant.is_none() || bound.client && client.is_none()) {
-            return Err(Denial::IdentityIncomplete);
-        }
-        Ok(Partition {
-            subject: subject.filter(|_| bound.principal),
-            tenant: tenant.filter(|_| bound.tenant).cloned(),
-            client: client.filter(|_| bound.client).cloned(),
-        })
+    /// The caller's principal under one of the keys; `None` for an anonymous caller.
+    fn subject(&self, caller: &Caller, key: KeyId) -> Result<Option<SubjectKey>, Denial> {
+        let under = |principal| SubjectKey::of(principal, &self.keys, key).ok_or(Denial::UnknownKey);
+        caller.principal().map(under).transpose()
     }
 
     /// An event about a call of this caller, to be completed as more is known.
     fn event(&self, action: Action, caller: &Caller, object: &ObjectType) -> AuditEvent {
-        let current = |principal| SubjectKey::of(principal, &self.keys, self.keys.current());
         AuditEvent {
             object_type: Some(object.clone()),
-            subject: caller.principal().and_then(current),
+            subject: self.subject(caller, self.keys.current()).unwrap_or_default(),
             tenant: caller.tenant().cloned(),
             client: caller.client().cloned(),
             trace: caller.trace().cloned(),
@@ -192,4 +176,20 @@ impl<A> Handles<A> {
     fn object_digest(&self, object: &Object) -> [u8; 32] {
         self.keys.object_mac(&[object.kind.as_str().as_bytes(), object.reference.as_str().as_bytes()])
     }
+}
+
+/// The parts of the caller that the rules bind, as they are kept; an error where one of them is missing.
+///
+/// A null partition key would put everybody without one into one partition.
+fn partition(caller: &Caller, subject: Option<SubjectKey>, rules: &Rules) -> Result<Partition, Denial> {
+    let (bound, tenant, client) = (rules.bound, caller.tenant(), caller.client());
+    let missing = subject.is_none() || bound.tenant && tenant.is_none() || bound.client && client.is_none();
+    if missing && !rules.bearer {
+        return Err(Denial::IdentityIncomplete);
+    }
+    Ok(Partition {
+        subject: subject.filter(|_| bound.principal),
+        tenant: tenant.filter(|_| bound.tenant).cloned(),
+        client: client.filter(|_| bound.client).cloned(),
+    })
 }

@@ -4,7 +4,7 @@ use crate::{
     audit::{Action, AuditEvent},
     caller::{Caller, Scope},
     clock::{Timestamp, later},
-    handle::{Asked, Handles, Loaded, NotAuthorized, ObjectAuthority, decide::decide, text},
+    handle::{Asked, Handles, Loaded, NotAuthorized, ObjectAuthority, decide::decide, partition, text},
     policy::Rules,
     record::{Digest, Key, Object, ObjectType, ObjectVersion, Partition, Record, SubjectKey},
     refusal::{Denial, Refused},
@@ -145,16 +145,18 @@ impl<A: ObjectAuthority> Handles<A> {
         rules: &Rules,
         event: &mut AuditEvent,
     ) -> Result<(Found, Partition), No> {
-        let current = self.keys.current();
-        let partition = self.partition(caller, rules, current)?;
-        let key = Key { tenant: partition.tenant.clone(), digest };
+        let mine = partition(caller, event.subject, rules)?;
+        let key = Key { tenant: mine.tenant.clone(), digest };
         let found = self.store.find(&key).await?.ok_or(Denial::Unknown)?;
         event.object = Some(self.object_digest(&found.record.object));
-        let partition = match found.record.partition.subject {
-            Some(SubjectKey { key, .. }) if key != current => self.partition(caller, rules, key)?,
-            _ => partition,
+        let mine = match found.record.partition.subject {
+            // It was made under an older key: it is compared with the caller under that key.
+            Some(SubjectKey { key, .. }) if key != self.keys.current() => {
+                Partition { subject: self.subject(caller, key)?, ..mine }
+            }
+            _ => mine,
         };
-        Ok((found, partition))
+        Ok((found, mine))
     }
 
     /// Moves the version that a handle is made for forward, after a tool has changed the object.

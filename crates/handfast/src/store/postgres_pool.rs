@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime};
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio_postgres::{
     Config,
@@ -33,6 +33,8 @@ pub(super) fn open(url: &str, connections: usize, timeout: Duration) -> Result<P
     });
     Pool::builder(manager)
         .max_size(connections.max(1))
+        // The connection that was used last is the one whose server process is warm.
+        .queue_mode(QueueMode::Lifo)
         .runtime(Runtime::Tokio1)
         .post_create(settle)
         .build()

@@ -338,7 +338,7 @@ fn connect(path: &Path, timeout: Duration) -> Result<Connection, StoreError> {
     let connection = Connection::open_with_flags(path, flags).map_err(failure)?;
     let settle = || {
         connection.busy_timeout(timeout)?;
-        connection.pragma_update(None, "mmap_size", 256 << 20)?;
+        connection.pragma_update(None, "mmap_size", i32::MAX)?;
         // A row that was written by hand cannot hold what the schema forbids, nor its schema run code.
         connection.pragma_update(None, "trusted_schema", false)
     };
