@@ -96,8 +96,14 @@ pub struct AuditError(#[source] pub Box<dyn std::error::Error + Send + Sync>);
 
 /// One JSON object on a line for each event.
 pub struct JsonLines<W> {
-    out: Mutex<W>,
+    out: Mutex<Out<W>>,
     clock: Box<dyn Clock>,
+}
+
+/// A writer, and whether a part of a line may stand at its end.
+struct Out<W> {
+    writer: W,
+    torn: bool,
 }
 
 impl<W: Write + Send> JsonLines<W> {
@@ -108,17 +114,21 @@ impl<W: Write + Send> JsonLines<W> {
 
     /// The same, with the time of this clock.
     pub fn with_clock(out: W, clock: impl Clock + 'static) -> Self {
-        Self { out: Mutex::new(out), clock: Box::new(clock) }
+        Self { out: Mutex::new(Out { writer: out, torn: false }), clock: Box::new(clock) }
     }
 }
 
 impl<W: Write + Send> AuditSink for JsonLines<W> {
     fn record(&self, event: &AuditEvent) -> Result<(), AuditError> {
-        let mut line = serde_json::to_vec(&event.line(Some(self.clock.now().to_string())))
+        let event = serde_json::to_vec(&event.line(Some(self.clock.now().to_string())))
             .map_err(|error| AuditError(error.into()))?;
-        line.push(b'\n');
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        out.write_all(&line).and_then(|()| out.flush()).map_err(|error| AuditError(error.into()))
+        // What could not be written to its end is not made part of the next event.
+        let before: &[u8] = if out.torn { b"\n" } else { b"" };
+        let line = [before, &event, b"\n"].concat();
+        let written = out.writer.write_all(&line).and_then(|()| out.writer.flush());
+        out.torn = written.is_err();
+        written.map_err(|error| AuditError(error.into()))
     }
 }
 

@@ -72,6 +72,9 @@ const LONGEST: Duration = Duration::from_secs(3650 * 24 * 3600);
 /// The longest that a bearer handle may live. "For unauthenticated servers ... give it a bounded lifetime."
 const LONGEST_BEARER: Duration = Duration::from_secs(24 * 3600);
 
+/// What the result of a creating tool has beside the handle.
+pub(crate) const EXPIRES: &str = "expires_at";
+
 /// The greatest policy that is read, in bytes.
 const LONGEST_POLICY: usize = 1 << 20;
 
@@ -135,6 +138,9 @@ pub enum RulesError {
     /// No scope could be granted, or more than there are.
     #[error("most_scopes must be between 1 and the number of scopes, {0}")]
     MostScopes(usize),
+    /// The argument has the name of something else in the same result.
+    #[error("argument must not be \"{EXPIRES}\": the result of the tool that makes a handle has that besides")]
+    Argument,
     /// Handles would be bound to nobody.
     #[error(
         "bound must contain \"principal\" or \"tenant\": a client alone makes all users of one OAuth client one person"
@@ -292,6 +298,10 @@ impl WrittenRules {
         if !bound.principal && !bound.tenant {
             return Err(RulesError::BoundToNobody);
         }
+        let argument = ToolName::new(self.argument.unwrap_or_else(|| format!("{name}_id")))?;
+        if argument.as_str() == EXPIRES {
+            return Err(RulesError::Argument);
+        }
         Ok(Rules {
             object: ObjectType::new(name)?,
             lifetime,
@@ -302,7 +312,7 @@ impl WrittenRules {
             bearer: self.bearer,
             prefix: self.prefix.map(Prefix::new).transpose()?,
             created_by: ToolName::new(self.created_by)?,
-            argument: ToolName::new(self.argument.unwrap_or_else(|| format!("{name}_id")))?,
+            argument,
         })
     }
 }
@@ -369,6 +379,7 @@ created_by = "create_basket"
         assert!(changed("\"24h\"", "\"24h\"\nbind = []").contains("unknown field `bind`"));
         assert!(changed("\"24h\"", "\"24h\"\nbind = []").contains("line 7"));
         assert!(changed("\"24h\"", "\"24h\"\nprefix = \"a b\"").contains("a prefix must be"));
+        assert!(changed("\"24h\"", "\"24h\"\nargument = \"expires_at\"").contains("argument must not be"));
         assert!(changed("objects.basket", "objects.Basket").contains("objects.Basket: an object type must be"));
         assert!(changed("version = \"1\"", "version = \"\"").contains("a policy version must not be empty"));
         assert!(why("version = \"1\"").contains("names no object"));

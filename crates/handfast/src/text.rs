@@ -27,7 +27,7 @@ enum Problem {
 
 pub(crate) fn plain(what: &'static str, text: &str, most: usize) -> Result<(), TextError> {
     let fails = |problem| Err(TextError { what, problem });
-    if text.trim().is_empty() {
+    if text.chars().all(|character| character.is_whitespace() || invisible(character)) {
         return fails(Problem::Empty);
     }
     if text.len() > most {
@@ -37,6 +37,11 @@ pub(crate) fn plain(what: &'static str, text: &str, most: usize) -> Result<(), T
         Some((at, _)) => fails(Problem::Control(at)),
         None => Ok(()),
     }
+}
+
+/// Whether nobody sees it: a name made of such characters alone is no name.
+fn invisible(character: char) -> bool {
+    matches!(character, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
 /// A scope of OAuth: RFC 6749, section 3.3, `scope-token`.
@@ -105,7 +110,7 @@ mod tests {
 
     #[test]
     fn what_is_empty_or_blank_is_no_identifier() {
-        for blank in ["", " ", "\t\n", "\u{a0}"] {
+        for blank in ["", " ", "\t\n", "\u{a0}", "\u{200b}", "\u{feff} ", "\u{ad}\u{2060}"] {
             assert!(plain("it", blank, 9).is_err(), "{blank:?}");
         }
         assert!(plain("it", "a b", 9).is_ok());

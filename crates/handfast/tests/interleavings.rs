@@ -243,7 +243,7 @@ impl Store for Stepped {
         Ok(found)
     }
 
-    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<(), StoreError> {
+    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<bool, StoreError> {
         yield_now().await;
         self.inner.touch(key, ends).await
     }

@@ -171,7 +171,7 @@ impl Store for Counted {
         self.inner.find(key).await
     }
 
-    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<(), StoreError> {
+    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<bool, StoreError> {
         self.touches.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         self.inner.touch(key, ends).await
     }

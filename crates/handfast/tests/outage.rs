@@ -176,8 +176,21 @@ mod postgres {
 
         let database = url.rsplit('/').next().expect("a name");
         cluster.sql(&url, &format!("ALTER DATABASE {database} SET default_transaction_read_only = on"));
-        let second = bench(&url).await;
-        assert_eq!(refused(&second).await, "the store cannot be written to: its database is read-only");
+        let options = PostgresOptions { timeout: TIMEOUT, ..PostgresOptions::default() };
+        let told = PostgresStore::connect(&url, options).await.map(drop).expect_err("refused").to_string();
+        assert_eq!(told, "cannot use the database: error connecting to server: database does not allow writes");
+        // One that was good when it was connected to, and is not any more.
+        let postgres = cluster.url("postgres");
+        cluster.sql(&postgres, &format!("ALTER DATABASE {database} SET default_transaction_read_only = off"));
+        let third = bench(&url).await;
+        cluster.sql(
+            &url,
+            "CREATE FUNCTION read_only() RETURNS trigger LANGUAGE plpgsql AS \
+             $$ BEGIN RAISE EXCEPTION 'read only' USING ERRCODE = '25006'; END $$; \
+             DROP TRIGGER full_disk ON handfast_handles; \
+             CREATE TRIGGER read_only BEFORE INSERT ON handfast_handles EXECUTE FUNCTION read_only()",
+        );
+        assert_eq!(refused(&third).await, "the store cannot be written to: its database is read-only");
     }
 
     #[tokio::test]

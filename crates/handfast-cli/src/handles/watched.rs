@@ -51,7 +51,7 @@ impl Store for Watched {
         self.trouble.note(self.inner.find(key).await)
     }
 
-    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<(), StoreError> {
+    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<bool, StoreError> {
         self.trouble.note(self.inner.touch(key, ends).await)
     }
 

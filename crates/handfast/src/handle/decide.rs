@@ -29,18 +29,27 @@ pub(crate) fn decide(
 /// "MUST NOT treat possession of a handle as authentication": MCP, Security Best Practices, State Handle Hijacking.
 pub(crate) fn owned(record: &Record, caller: &Partition, rules: &Rules) -> Result<(), Denial> {
     let (bound, owner) = (rules.bound, &record.partition);
-    let principal = same(owner.subject.as_ref(), caller.subject.as_ref(), rules.bearer, equal_subjects);
-    if bound.principal && !principal {
+    let principal = match bound.principal {
+        true => same(owner.subject.as_ref(), caller.subject.as_ref(), rules.bearer, equal_subjects),
+        // What this policy does not bind, no record may be bound to: it was made under a stricter one.
+        false => owner.subject.is_none(),
+    };
+    if !principal {
         return Err(Denial::ForeignPrincipal);
     }
-    // The store has looked in the caller's tenant only; that it did so is checked here as well.
-    if bound.tenant && !same(owner.tenant.as_ref(), caller.tenant.as_ref(), rules.bearer, PartialEq::eq) {
+    let tenant = match bound.tenant {
+        // The store has looked in the caller's tenant only; that it did so is checked here as well.
+        true => same(owner.tenant.as_ref(), caller.tenant.as_ref(), rules.bearer, PartialEq::eq),
+        false => owner.tenant.is_none(),
+    };
+    if !tenant {
         return Err(Denial::Unknown);
     }
-    if bound.client && !same(owner.client.as_ref(), caller.client.as_ref(), rules.bearer, PartialEq::eq) {
-        return Err(Denial::ForeignClient);
-    }
-    Ok(())
+    let client = match bound.client {
+        true => same(owner.client.as_ref(), caller.client.as_ref(), rules.bearer, PartialEq::eq),
+        false => owner.client.is_none(),
+    };
+    if client { Ok(()) } else { Err(Denial::ForeignClient) }
 }
 
 /// Equality of one part of who somebody is, in full: a/a is equal; a/b, a/none and none/a are not; none/none is only
@@ -217,11 +226,27 @@ mod tests {
 
     #[test]
     fn what_the_policy_does_not_bind_is_not_compared() {
-        let (record, other) = (record(somebody()), Partition { client: None, ..somebody() });
+        let without_client = Partition { client: None, ..somebody() };
+        let record = record(without_client.clone());
 
-        assert_eq!(ask(&record, &other, "bound = [\"principal\", \"tenant\"]"), Ok(()));
-        let other = Partition { subject: Some(subject(2)), client: None, ..somebody() };
+        assert_eq!(ask(&record, &without_client, "bound = [\"principal\", \"tenant\"]"), Ok(()));
+        let other = Partition { subject: Some(subject(2)), ..without_client };
         assert_eq!(ask(&record, &other, "bound = [\"principal\", \"tenant\"]"), Err(Denial::ForeignPrincipal));
+    }
+
+    /// A policy that binds less must not hand over what was made under one that bound more.
+    #[test]
+    fn what_was_bound_stays_bound_under_a_policy_that_binds_less() {
+        let record = record(somebody());
+        for (bound, caller, expected) in [
+            ("[\"tenant\", \"client\"]", Partition { subject: None, ..somebody() }, Denial::ForeignPrincipal),
+            ("[\"principal\", \"client\"]", Partition { tenant: None, ..somebody() }, Denial::Unknown),
+            ("[\"principal\", \"tenant\"]", Partition { client: None, ..somebody() }, Denial::ForeignClient),
+        ] {
+            for bearer in ["", "\nbearer = true"] {
+                assert_eq!(ask(&record, &caller, &format!("bound = {bound}{bearer}")), Err(expected), "{bound}");
+            }
+        }
     }
 
     #[test]
@@ -276,11 +301,15 @@ mod tests {
                 client: (which != 2).then(|| ClientId::new("c").expect("a client")),
             };
             prop_assume!(bound.contains(&"\"principal\"") || bound.contains(&"\"tenant\""));
-            let record = record(partition(owner));
+            let kept = |of: Partition| Partition {
+                subject: of.subject.filter(|_| bound.contains(&"\"principal\"")),
+                tenant: of.tenant.filter(|_| bound.contains(&"\"tenant\"")),
+                client: of.client.filter(|_| bound.contains(&"\"client\"")),
+            };
             let fewer = format!("bound = [{}]", bound.join(", "));
 
-            let less = ask_at(micros, &record, &partition(caller), &fewer);
-            let more = ask_at(micros, &record, &partition(caller), "");
+            let less = ask_at(micros, &record(kept(partition(owner))), &kept(partition(caller)), &fewer);
+            let more = ask_at(micros, &record(partition(owner)), &partition(caller), "");
 
             prop_assert!(more.is_err() || less.is_ok(), "{more:?} with everything bound, {less:?} with {fewer}");
         }

@@ -8,7 +8,7 @@ use crate::{
     audit::{Action, AuditError},
     caller::{Caller, Scope, ScopeSet},
     clock::Timestamp,
-    policy::Rules,
+    policy::{EXPIRES, Rules},
     record::{NewRecord, Object, ObjectType, SubjectKey},
     refusal::Denial,
     store::StoreError,
@@ -102,8 +102,7 @@ impl<A: ObjectAuthority> Handles<A> {
         let minted = self.try_mint(caller, event.subject, &grant).await;
         event.object = Some(self.object_digest(&grant.object));
         event.handle = minted.as_ref().ok().map(|minted| minted.handle.digest());
-        event.denial = minted.as_ref().err().map(MintError::denial);
-        let kept = self.audit.record(&event);
+        let kept = event.keep(minted.as_ref().err().map(MintError::denial));
         let minted = minted?;
         kept?;
         Ok(minted)
@@ -168,7 +167,7 @@ impl Minted {
     /// The handle as data, for `structuredContent`: under the name of the argument that takes it.
     #[must_use]
     pub fn structured_content(&self) -> Value {
-        json!({self.rules.argument.as_str(): self.handle.expose(), "expires_at": self.expires.to_string()})
+        json!({self.rules.argument.as_str(): self.handle.expose(), EXPIRES: self.expires.to_string()})
     }
 
     /// The handle as the result of a tool, in both forms: "a handle returned only in a text blob is easy to lose".

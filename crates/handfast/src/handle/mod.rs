@@ -9,6 +9,7 @@ mod mint;
 mod resolve;
 mod revoke;
 pub(crate) mod text;
+mod witness;
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,6 +20,7 @@ pub use mint::{Grant, MintError, Minted};
 pub use resolve::{Need, Resolved};
 pub use revoke::Revoked;
 pub use text::Handle;
+use witness::Witness;
 
 use crate::{
     audit::{Action, AuditEvent, AuditSink},
@@ -162,15 +164,16 @@ impl<A> Handles<A> {
     }
 
     /// An event about a call of this caller, to be completed as more is known.
-    fn event(&self, action: Action, caller: &Caller, object: &ObjectType) -> AuditEvent {
-        AuditEvent {
+    fn event(&self, action: Action, caller: &Caller, object: &ObjectType) -> Witness<'_> {
+        let event = AuditEvent {
             object_type: Some(object.clone()),
             subject: self.subject(caller, self.keys.current()).unwrap_or_default(),
             tenant: caller.tenant().cloned(),
             client: caller.client().cloned(),
             trace: caller.trace().cloned(),
             ..AuditEvent::new(action, self.policy.version())
-        }
+        };
+        Witness::of(event, &*self.audit)
     }
 
     fn object_digest(&self, object: &Object) -> [u8; 32] {

@@ -4,7 +4,12 @@ use crate::{
     audit::{Action, AuditEvent},
     caller::{Caller, Scope},
     clock::{Timestamp, later},
-    handle::{Asked, Handles, Loaded, NotAuthorized, ObjectAuthority, decide::decide, partition, text},
+    handle::{
+        Asked, Handles, Loaded, NotAuthorized, ObjectAuthority,
+        decide::{decide, owned},
+        partition, text,
+        witness::Witness,
+    },
     policy::Rules,
     record::{Digest, Key, Object, ObjectType, ObjectVersion, Partition, Record, SubjectKey},
     refusal::{Denial, Refused},
@@ -117,8 +122,11 @@ impl<A: ObjectAuthority> Handles<A> {
             NotAuthorized::Refused => Denial::NotAuthorized,
             NotAuthorized::Down => Denial::Unavailable,
         })?;
-        if let Some(ends) = slid(&record, now) {
-            self.store.touch(&record.key(), ends).await?;
+        if let Some(ends) = slid(&record, now)
+            && !self.store.touch(&record.key(), ends).await?
+        {
+            // It did not move: somebody else moved it, or it has ended or was revoked while the object was asked for.
+            self.checked(caller, digest, need, rules, event).await?;
         }
         Ok(Resolved { object, record, need: need.clone() })
     }
@@ -149,14 +157,18 @@ impl<A: ObjectAuthority> Handles<A> {
         let key = Key { tenant: mine.tenant.clone(), digest };
         let found = self.store.find(&key).await?.ok_or(Denial::Unknown)?;
         event.object = Some(self.object_digest(&found.record.object));
-        let mine = match found.record.partition.subject {
-            // It was made under an older key: it is compared with the caller under that key.
-            Some(SubjectKey { key, .. }) if key != self.keys.current() => {
-                Partition { subject: self.subject(caller, key)?, ..mine }
-            }
-            _ => mine,
-        };
+        let mine = self.seen_by(&found.record, caller, mine)?;
         Ok((found, mine))
+    }
+
+    /// The caller as the record would have them: under the key that it was made under.
+    fn seen_by(&self, record: &Record, caller: &Caller, mine: Partition) -> Result<Partition, Denial> {
+        match record.partition.subject {
+            Some(SubjectKey { key, .. }) if key != self.keys.current() => {
+                Ok(Partition { subject: self.subject(caller, key)?, ..mine })
+            }
+            _ => Ok(mine),
+        }
     }
 
     /// Moves the version that a handle is made for forward, after a tool has changed the object.
@@ -189,12 +201,14 @@ impl<A: ObjectAuthority> Handles<A> {
         to: ObjectVersion,
         event: &mut AuditEvent,
     ) -> Result<Object, No> {
+        let rules = self.policy.rules(&need.object).ok_or(Denial::UnknownScope)?;
+        let mine = self.seen_by(record, caller, partition(caller, event.subject, rules)?)?;
+        owned(record, &mine, rules)?;
         if self.store.advance(&record.key(), &record.object.version, &to).await? {
             event.object = Some(self.object_digest(&record.object));
             return Ok(Object { version: to, ..record.object.clone() });
         }
         // Why it did not move: whatever now speaks against the handle, or else somebody who was first.
-        let rules = self.policy.rules(&need.object).ok_or(Denial::UnknownScope)?;
         self.checked(caller, record.digest, need, rules, event).await?;
         Err(Denial::StaleVersion.into())
     }
@@ -203,11 +217,10 @@ impl<A: ObjectAuthority> Handles<A> {
     pub(super) fn answered<T>(
         &self,
         answer: Result<T, No>,
-        mut event: AuditEvent,
+        event: Witness<'_>,
         object: &ObjectType,
     ) -> Result<T, Refused> {
-        event.denial = answer.as_ref().err().map(|No(denial, _)| *denial);
-        let kept = self.audit.record(&event);
+        let kept = event.keep(answer.as_ref().err().map(|No(denial, _)| *denial));
         let refused = |denial| Refused::new(denial, object, self.policy.rules(object));
         let answer = answer.map_err(|No(denial, source)| refused(denial).because(source))?;
         kept.map_err(|_| refused(Denial::Unavailable))?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Handles, ObjectAuthority, decide::owned, resolve::No, text};
+use super::{Handles, ObjectAuthority, decide::owned, resolve::No, text, witness::Witness};
 use crate::{
     audit::{Action, AuditEvent},
     caller::Caller,
@@ -75,6 +75,7 @@ impl<A: ObjectAuthority> Handles<A> {
     pub async fn revoke_all(&self, which: &Selector, why: &Why) -> Result<u64, StoreError> {
         let mut event = AuditEvent::new(Action::Revoke, self.policy.version());
         event.revocation = Some((why.reason.clone(), why.receipt.clone()));
+        let mut closing = Witness::of(AuditEvent { count: Some(0), ..event.clone() }, &*self.audit);
         let (mut count, mut after) = (0, None);
         let revoked = loop {
             match self.store.revoke(which, why, after, BATCH).await {
@@ -82,17 +83,21 @@ impl<A: ObjectAuthority> Handles<A> {
                 Ok(digests) if digests.is_empty() => break Ok(count),
                 Ok(digests) => {
                     (count, after) = (count + digests.len() as u64, digests.iter().max().copied());
+                    closing.count = Some(count);
+                    // Each event is tried, also after one that could not be kept.
+                    let mut kept = Ok(());
                     for digest in &digests {
                         event.handle = Some(*digest);
-                        self.audit.record(&event).map_err(StoreError::unavailable)?;
+                        kept = kept.and(self.audit.record(&event));
+                    }
+                    if let Err(error) = kept {
+                        break Err(StoreError::unavailable(error));
                     }
                 }
                 Err(error) => break Err(error),
             }
         };
-        let denial = revoked.is_err().then_some(Denial::Unavailable);
-        let closing = AuditEvent { handle: None, count: Some(count), denial, ..event };
-        self.audit.record(&closing).map_err(StoreError::unavailable)?;
+        closing.keep(revoked.is_err().then_some(Denial::Unavailable)).map_err(StoreError::unavailable)?;
         revoked
     }
 

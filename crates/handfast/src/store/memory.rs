@@ -56,11 +56,12 @@ impl Store for MemoryStore {
         Ok(record.map(|record| Found { record, now: self.now() }))
     }
 
-    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<(), StoreError> {
-        if let Some(record) = living(&mut self.records(), key) {
-            record.ends = record.ends.max(ends).min(record.expires);
-        }
-        Ok(())
+    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<bool, StoreError> {
+        let now = self.now();
+        let mut records = self.records();
+        let record = living(&mut records, key).filter(|record| now < record.ends && record.ends < ends);
+        let moved = record.map(|record| record.ends = ends.min(record.expires));
+        Ok(moved.is_some())
     }
 
     async fn advance(&self, key: &Key, from: &ObjectVersion, to: &ObjectVersion) -> Result<bool, StoreError> {

@@ -30,7 +30,7 @@ pub use url::{OpenOptions, open};
 
 use crate::{
     caller::{ClientId, Principal, Tenant},
-    clock::Timestamp,
+    clock::{Timestamp, from_micros, later},
     record::{Digest, Key, NewRecord, ObjectRef, ObjectType, ObjectVersion, PolicyVersion, Record, SubjectKey, Why},
     secret::Keys,
 };
@@ -46,8 +46,9 @@ pub trait Store: Send + Sync {
     /// The record of this key, dead or alive, and the time.
     async fn find(&self, key: &Key) -> Result<Option<Found>, StoreError>;
 
-    /// Moves the end of a record that is not revoked to this time, if that is later; never beyond its `expires`.
-    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<(), StoreError>;
+    /// Moves the end of a living record to this time, if that is later, and never beyond its `expires`; `false`, and no
+    /// change, otherwise. What has ended or was revoked does not live again.
+    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<bool, StoreError>;
 
     /// Changes the object version of a living record that has this one; `false`, and no change, otherwise.
     async fn advance(&self, key: &Key, from: &ObjectVersion, to: &ObjectVersion) -> Result<bool, StoreError>;
@@ -75,6 +76,10 @@ pub trait Store: Send + Sync {
 
 /// The longest timeout that is heeded; a longer one is taken as this.
 pub const LONGEST_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// What is said of tables that may not be touched.
+#[cfg(any(feature = "sqlite", feature = "postgres"))]
+const OLDER: &str = "the store's tables are older than this program: start a server of this version on it once";
 
 /// When a new record begins and ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -176,6 +181,9 @@ impl Selector {
     /// Of these, those made before this time.
     #[must_use]
     pub fn and_minted_before(self, time: Timestamp) -> Self {
+        // Stores keep whole microseconds: a time within one is after its beginning.
+        let whole = from_micros(time.as_microsecond());
+        let time = if whole < time { later(whole, Duration::from_micros(1)) } else { whole };
         Self { minted_before: Some(time), ..self }
     }
 

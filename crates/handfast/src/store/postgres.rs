@@ -15,7 +15,7 @@ use tokio_postgres::{
 };
 
 use super::{
-    Found, LONGEST_TIMEOUT, Lifespan, Listed, Selector, Store, StoreError,
+    Found, LONGEST_TIMEOUT, Lifespan, Listed, OLDER, Selector, Store, StoreError,
     postgres_pool::{self, Schema},
     sql::{COLUMNS, Columns, Conditions, Value, micros},
 };
@@ -70,6 +70,15 @@ static FIND: LazyLock<String> = LazyLock::new(|| {
     format!("SELECT {COLUMNS}, {NOW} FROM handfast_handles WHERE digest = $3 AND tenant IS NOT DISTINCT FROM $4")
 });
 
+/// Moves the end of a living record.
+static TOUCH: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "UPDATE handfast_handles SET ends_at = least($3, expires_at) WHERE digest = $4 \
+             AND tenant IS NOT DISTINCT FROM $5 AND revoked_at IS NULL AND ends_at < $3 AND ends_at > {NOW} \
+             RETURNING digest"
+    )
+});
+
 /// Moves the version of a living record.
 static ADVANCE: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -108,6 +117,7 @@ impl PostgresStore {
             Schema::Missing if !create => {
                 Err(StoreError::Setup("there is no store in this database: it has no tables of handfast".into()))
             }
+            Schema::Older if !create => Err(StoreError::Setup(OLDER.into())),
             Schema::Missing | Schema::Older => self.bounded(postgres_pool::MIGRATING, postgres_pool::migrate).await,
         }
     }
@@ -187,12 +197,12 @@ impl Store for PostgresStore {
         Ok(Some(Found { record: record(row)?, now }))
     }
 
-    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<(), StoreError> {
-        const TOUCH: &str = "UPDATE handfast_handles SET ends_at = least($1, expires_at) WHERE digest = $2 \
-             AND tenant IS NOT DISTINCT FROM $3 AND revoked_at IS NULL AND ends_at < $1";
+    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<bool, StoreError> {
+        let (manual, seen) = self.time();
         let tenant = key.tenant.as_ref().map(|tenant| tenant.as_str());
-        let values: Values<'_> = &[&system_time(ends), &key.digest.as_bytes().as_slice(), &tenant];
-        self.prepared(TOUCH, values).await.map(drop)
+        let digest = key.digest.as_bytes().as_slice();
+        let values: Values<'_> = &[&manual, &seen, &system_time(ends), &digest, &tenant];
+        Ok(self.prepared(&TOUCH, values).await?.len() == 1)
     }
 
     async fn advance(&self, key: &Key, from: &ObjectVersion, to: &ObjectVersion) -> Result<bool, StoreError> {
@@ -224,19 +234,24 @@ impl Store for PostgresStore {
         );
         let left = Conditions::of(which, 1);
         let after = after.as_ref().map_or(&[] as &[u8], |digest| digest.as_bytes());
-        loop {
-            let (manual, seen) = self.time();
-            let (reason, receipt) = (why.reason.as_str(), why.receipt.as_str());
-            let mut values: Vec<&(dyn ToSql + Sync)> = vec![&manual, &seen, &reason, &receipt, &after];
-            values.extend(chosen.values.iter().map(|value| value as &(dyn ToSql + Sync)));
-            let revoked = self.occasional(&sql, &values).await?;
-            // Of none it may be that somebody else was revoking them, and has: then there may be more.
-            let mut values: Vec<&(dyn ToSql + Sync)> = vec![&after];
-            values.extend(left.values.iter().map(|value| value as &(dyn ToSql + Sync)));
-            if !revoked.is_empty() || self.occasional(&unrevoked("$1", &left.sql), &values).await?.is_empty() {
-                return revoked.iter().map(digest).collect();
+        let every = async {
+            loop {
+                let (manual, seen) = self.time();
+                let (reason, receipt) = (why.reason.as_str(), why.receipt.as_str());
+                let mut values: Vec<&(dyn ToSql + Sync)> = vec![&manual, &seen, &reason, &receipt, &after];
+                values.extend(chosen.values.iter().map(|value| value as &(dyn ToSql + Sync)));
+                let revoked = self.occasional(&sql, &values).await?;
+                // Of none it may be that somebody else was revoking them, and has: then there may be more.
+                let mut values: Vec<&(dyn ToSql + Sync)> = vec![&after];
+                values.extend(left.values.iter().map(|value| value as &(dyn ToSql + Sync)));
+                if !revoked.is_empty() || self.occasional(&unrevoked("$1", &left.sql), &values).await?.is_empty() {
+                    return revoked.iter().map(digest).collect();
+                }
             }
-        }
+        };
+        // A database that shows rows and does not change them (a policy, a trigger) must not keep us for ever.
+        let late = |_| StoreError::unavailable("there are records that the database does not let be revoked");
+        tokio::time::timeout(self.timeout, every).await.map_err(late)?
     }
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {

@@ -6,12 +6,12 @@ use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, Q
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio_postgres::{
     Config,
-    config::{Host, SslMode},
+    config::{Host, SslMode, TargetSessionAttrs},
     error::SqlState,
 };
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::{StoreError, postgres::chain, sql::known};
+use super::{StoreError, sql::known};
 
 const MIGRATIONS: [(i32, &str); 1] = [(1, include_str!("../../migrations/postgres/0001_handles.sql"))];
 
@@ -26,7 +26,11 @@ pub(super) fn open(url: &str, connections: usize, timeout: Duration) -> Result<P
         ManagerConfig { recycling_method: RecyclingMethod::Fast },
     );
     // Whatever the server's defaults are: an acknowledged revocation is on disk, and no statement outlives its caller.
-    let settings = format!("SET synchronous_commit TO on; SET statement_timeout TO {}", timeout.as_millis().max(1));
+    let settings = format!(
+        "SET synchronous_commit TO on; SET default_transaction_isolation TO 'read committed'; \
+         SET statement_timeout TO {}",
+        timeout.as_millis().max(1)
+    );
     let settle = Hook::async_fn(move |client, _| {
         let settings = settings.clone();
         Box::pin(async move { client.batch_execute(&settings).await.map_err(HookError::Backend) })
@@ -42,9 +46,13 @@ pub(super) fn open(url: &str, connections: usize, timeout: Duration) -> Result<P
 }
 
 fn config(url: &str, timeout: Duration) -> Result<Config, StoreError> {
-    let mut config: Config = url.parse().map_err(|error| {
-        // The URL may hold a password, so it is not repeated.
-        StoreError::Setup(format!("the URL of the database cannot be read: {}", chain(&error)))
+    // The URL may hold a password, so nothing of it is repeated, and neither is what the parser says of it.
+    let mut config: Config = url.parse().map_err(|_| {
+        StoreError::Setup(
+            "the URL of the database cannot be read: write postgres://USER:PASSWORD@HOST:PORT/DATABASE, with %XX for \
+             characters such as @ / ? & in a password, and sslmode=disable, prefer or require"
+                .into(),
+        )
     })?;
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(timeout);
@@ -55,11 +63,21 @@ fn config(url: &str, timeout: Duration) -> Result<Config, StoreError> {
     if config.get_application_name().is_none() {
         config.application_name("handfast");
     }
-    if config.get_ssl_mode() == SslMode::Prefer && !config.get_hosts().iter().all(on_this_machine) {
+    if config.get_ssl_mode() == SslMode::Prefer && !stays_on_this_machine(&config) {
         // To prefer TLS is to do without it wherever somebody in between says so.
         config.ssl_mode(SslMode::Require);
     }
+    // A standby may not know yet what was revoked: only a server that takes writes is asked.
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
     Ok(config)
+}
+
+/// Whether whatever is sent stays here. An address (`hostaddr`) decides where it goes, whatever the host's name is.
+fn stays_on_this_machine(config: &Config) -> bool {
+    let (hosts, addresses) = (config.get_hosts(), config.get_hostaddrs());
+    !(hosts.is_empty() && addresses.is_empty())
+        && hosts.iter().all(on_this_machine)
+        && addresses.iter().all(std::net::IpAddr::is_loopback)
 }
 
 fn on_this_machine(host: &Host) -> bool {
@@ -151,6 +169,9 @@ mod tests {
         {
             assert_eq!(mode(elsewhere), SslMode::Require, "{elsewhere}");
         }
+        for elsewhere in ["postgres://u@/d?hostaddr=10.0.0.7", "postgres://u@localhost/d?hostaddr=10.0.0.7", "user=u"] {
+            assert_eq!(mode(elsewhere), SslMode::Require, "{elsewhere}");
+        }
         for here in ["postgres://u@localhost/d", "postgres://u@127.0.0.9/d", "postgres://u@[::1]/d", "host=/tmp user=u"]
         {
             assert_eq!(mode(here), SslMode::Prefer, "{here}");
@@ -160,8 +181,22 @@ mod tests {
     }
 
     #[test]
+    fn no_call_waits_for_a_server_that_is_gone() {
+        let config = config("postgres://u@localhost/d", Duration::from_secs(7)).expect("a URL");
+
+        assert_eq!(config.get_connect_timeout(), Some(&Duration::from_secs(7)));
+        assert_eq!(config.get_tcp_user_timeout(), Some(&Duration::from_secs(7)));
+        assert_eq!(config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    }
+
+    #[test]
     fn a_bad_url_is_told_without_repeating_it() {
-        for bad in ["postgres://u:hunter2@h:x/d", "postgres://u:hunter2@h/d?sslmode=verify-full", "hunter2"] {
+        for bad in [
+            "postgres://u:hunter2@h:x/d",
+            "postgres://u:hunter2@h/d?sslmode=verify-full",
+            "postgres://u:Pa@ss=w?ord&hunter2=x@h/d",
+            "hunter2",
+        ] {
             let error = config(bad, Duration::from_secs(1)).expect_err("refused").to_string();
             assert!(error.starts_with("the URL of the database cannot be read: "), "{error}");
             assert!(!error.contains("hunter2"), "{error}");

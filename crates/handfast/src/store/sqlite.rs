@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ToSql, params_from_iter, types::ToSqlOutput};
 
 use super::{
-    Found, LONGEST_TIMEOUT, Lifespan, Listed, Selector, Store, StoreError,
+    Found, LONGEST_TIMEOUT, Lifespan, Listed, OLDER, Selector, Store, StoreError,
     sql::{COLUMNS, Columns, Conditions, Value, known, micros},
     sqlite_writer::{Durability, Writer},
 };
@@ -96,6 +96,9 @@ impl SqliteStore {
                 "there is no store in {}: it has no tables of handfast",
                 path.display()
             )));
+        }
+        if !options.create && version(&connection).map_err(failure).map_err(told)? < NEWEST {
+            return Err(StoreError::Setup(OLDER.into()));
         }
         if let Some(bytes) = options.most_bytes {
             limit(&connection, bytes).map_err(told)?;
@@ -180,15 +183,22 @@ impl Store for SqliteStore {
         record.transpose().map(|record| record.map(|record| Found { record, now: self.now() }))
     }
 
-    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<(), StoreError> {
+    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<bool, StoreError> {
         const TOUCH: &str = "UPDATE handfast_handles SET ends_at = min($1, expires_at) \
-             WHERE digest = $2 AND tenant IS NOT DISTINCT FROM $3 AND revoked_at IS NULL AND ends_at < $4";
-        let (key, ends) = (key.clone(), ends.as_microsecond());
+             WHERE digest = $2 AND tenant IS NOT DISTINCT FROM $3 AND revoked_at IS NULL AND ends_at < $4 \
+             AND ends_at > $5";
+        let (key, ends, now) = (key.clone(), ends.as_microsecond(), self.teller());
         let touch = move |connection: &Connection| {
             let tenant = key.tenant.as_ref().map(|tenant| tenant.as_str());
-            connection.prepare_cached(TOUCH)?.execute((ends, key.digest.as_bytes(), tenant, ends))
+            connection.prepare_cached(TOUCH)?.execute((
+                ends,
+                key.digest.as_bytes(),
+                tenant,
+                ends,
+                now().as_microsecond(),
+            ))
         };
-        self.writer.write(Durability::Process, touch).await.map(drop)
+        Ok(self.writer.write(Durability::Process, touch).await? == 1)
     }
 
     async fn advance(&self, key: &Key, from: &ObjectVersion, to: &ObjectVersion) -> Result<bool, StoreError> {
@@ -286,9 +296,17 @@ pub(super) fn failure(error: rusqlite::Error) -> StoreError {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => StoreError::Full,
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly,
-        Some(ErrorCode::ConstraintViolation) => StoreError::Duplicate,
+        Some(ErrorCode::ConstraintViolation) if is_there(&error) => StoreError::Duplicate,
         _ => StoreError::unavailable(error),
     }
+}
+
+/// Whether the constraint that was violated is that of the key.
+fn is_there(error: &rusqlite::Error) -> bool {
+    use rusqlite::ffi::{SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE};
+    error
+        .sqlite_error()
+        .is_some_and(|error| [SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE].contains(&error.extended_code))
 }
 
 fn record(row: &rusqlite::Row<'_>) -> Result<Record, StoreError> {

@@ -29,7 +29,7 @@ struct Job {
     run: Run,
 }
 
-type Run = Box<dyn FnOnce(Option<&Connection>) -> Settle + Send>;
+type Run = Box<dyn FnOnce(Option<&Connection>) -> (Settle, Option<rusqlite::Error>) + Send>;
 type Settle = Box<dyn FnOnce(Result<(), &rusqlite::Error>) + Send>;
 
 /// How many jobs wait at most, and how many are committed at once.
@@ -51,17 +51,19 @@ impl Writer {
         work: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (tell, told) = oneshot::channel();
-        let run = Box::new(move |transaction: Option<&Connection>| -> Settle {
+        let run = Box::new(move |transaction: Option<&Connection>| -> (Settle, Option<rusqlite::Error>) {
             let done = transaction.map(work);
-            Box::new(move |committed| {
+            let failed = done.as_ref().and_then(|done| done.as_ref().err()).map(again);
+            let settle: Settle = Box::new(move |committed| {
                 // Whoever asked may have given up waiting.
                 let _ = tell.send(match (done, committed) {
                     (Some(Ok(done)), Ok(())) => Ok(done),
                     (Some(Err(error)), _) => Err(failure(error)),
-                    (_, Err(error)) => Err(failure_of(error)),
+                    (_, Err(error)) => Err(failure(again(error))),
                     (None, Ok(())) => Err(StoreError::unavailable("the transaction was rolled back")),
                 });
-            })
+            });
+            (settle, failed)
         });
         let answer = async {
             let jobs = self.jobs.as_ref().ok_or("the writing thread has ended")?;
@@ -109,14 +111,24 @@ fn commit(connection: &Connection, batch: Vec<Job>) {
     let begun = connection.execute_batch(&format!("PRAGMA synchronous = {synchronous}; BEGIN IMMEDIATE"));
     if let Err(error) = begun {
         for job in batch {
-            (job.run)(None)(Err(&error));
+            (job.run)(None).0(Err(&error));
         }
         return;
     }
-    // An error such as a full disk may have ended the transaction; nothing may be done outside of one.
-    let inside = || (!connection.is_autocommit()).then_some(connection);
-    let settles: Vec<Settle> = batch.into_iter().map(|job| (job.run)(inside())).collect();
-    let committed = connection.execute_batch("COMMIT");
+    let (mut settles, mut ended): (Vec<Settle>, Option<rusqlite::Error>) = (Vec::new(), None);
+    for job in batch {
+        // An error such as a full disk may have ended the transaction; nothing may be done outside of one.
+        let (settle, failed) = (job.run)((!connection.is_autocommit()).then_some(connection));
+        if connection.is_autocommit() && ended.is_none() {
+            ended = failed;
+        }
+        settles.push(settle);
+    }
+    let committed = match ended {
+        // Everybody is told what ended it.
+        Some(error) => Err(error),
+        None => connection.execute_batch("COMMIT"),
+    };
     if committed.is_err() && !connection.is_autocommit() {
         let _ = connection.execute_batch("ROLLBACK");
     }
@@ -126,9 +138,9 @@ fn commit(connection: &Connection, batch: Vec<Job>) {
 }
 
 /// The same error once more: it is told to everybody whose work was in the transaction.
-fn failure_of(error: &rusqlite::Error) -> StoreError {
+fn again(error: &rusqlite::Error) -> rusqlite::Error {
     match error {
-        rusqlite::Error::SqliteFailure(code, text) => failure(rusqlite::Error::SqliteFailure(*code, text.clone())),
-        other => StoreError::unavailable(other.to_string()),
+        rusqlite::Error::SqliteFailure(code, text) => rusqlite::Error::SqliteFailure(*code, text.clone()),
+        other => rusqlite::Error::ToSqlConversionFailure(other.to_string().into()),
     }
 }

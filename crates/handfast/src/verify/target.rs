@@ -163,7 +163,7 @@ impl Store for Cut {
         self.reach()?.find(key).await
     }
 
-    async fn touch(&self, key: &Key, ends: crate::clock::Timestamp) -> Result<(), StoreError> {
+    async fn touch(&self, key: &Key, ends: crate::clock::Timestamp) -> Result<bool, StoreError> {
         self.reach()?.touch(key, ends).await
     }
 
