@@ -2,11 +2,10 @@
 //! trace when the process that started it ends, however that ends.
 
 use std::{
-    io::Write,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::{
-        LazyLock, Mutex, PoisonError,
+        LazyLock,
         atomic::{AtomicU32, Ordering},
     },
     time::Duration,
@@ -16,9 +15,8 @@ use std::{
 pub struct Cluster {
     bin: PathBuf,
     folder: PathBuf,
-    user: Option<String>,
     settings: Vec<String>,
-    server: Mutex<Option<Child>>,
+    guardian: Child,
     databases: AtomicU32,
 }
 
@@ -48,37 +46,34 @@ impl Cluster {
         let bin = programs();
         // Directly under the system's folder: the path of a socket has at most 107 bytes.
         let folder = tempfile::Builder::new().prefix("handfast-pg-").tempdir().expect("a temporary folder").keep();
-        let settings = settings.iter().map(|setting| (*setting).to_owned()).collect();
-        let cluster =
-            Self { bin, folder, user: user(), settings, server: Mutex::default(), databases: AtomicU32::new(0) };
-        give(&cluster.folder);
-        let data = cluster.folder.join("data");
-        let mut initdb = cluster.as_user(&cluster.bin.join("initdb"));
-        run(initdb.args(["-A", "trust", "-N", "-E", "UTF8", "--locale=C", "-U", "handfast", "-D"]).arg(data));
+        give(&folder);
+        let mut guardian = as_user(Path::new("sh"));
+        guardian.args(["-c", include_str!("guardian.sh"), "sh"]).arg(&bin).arg(&folder);
+        guardian.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let guardian = guardian.spawn().expect("a shell");
+        let mut settings: Vec<String> = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        if !settings.iter().any(|setting| setting.starts_with("listen_addresses")) {
+            settings.extend(["-c".to_owned(), "listen_addresses=".to_owned()]);
+        }
+        let cluster = Self { bin, folder, settings, guardian, databases: AtomicU32::new(0) };
+        let mut initdb = as_user(&cluster.bin.join("initdb"));
+        run(initdb.args(["-A", "trust", "-N", "-E", "UTF8", "--locale=C", "-U", "handfast", "-D"]).arg(cluster.data()));
         cluster.start_again();
         cluster
     }
 
-    /// Starts the server once more after [`Cluster::end`].
+    /// Starts the server once more after [`Cluster::end`], and waits until it answers.
     ///
     /// # Panics
-    /// It does not start within 30 seconds.
+    /// It does not start.
     pub fn start_again(&self) {
-        let ready = || {
-            let state = std::fs::read_to_string(self.folder.join("data/postmaster.pid")).unwrap_or_default();
-            state.lines().nth(7).is_some_and(|line| line.trim() == "ready")
-        };
-        for _ in 0..30 {
-            let mut server = self.launch();
-            for _ in 0..500 {
-                if ready() {
-                    *self.server() = Some(server);
-                    return;
-                }
-                if server.try_wait().expect("a child").is_some() {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(10));
+        let quoted: Vec<String> = self.settings.iter().map(|setting| format!("'{setting}'")).collect();
+        let options = format!("-k '{}' {}", self.folder.display(), quoted.join(" "));
+        for _ in 0..100 {
+            let mut start = self.control("start");
+            start.args(["-t", "120", "-o", &options, "-l"]).arg(self.folder.join("log"));
+            if start.output().expect("pg_ctl runs").status.success() {
+                return;
             }
             // After a crash it may be that the last of the old processes has not ended yet.
             std::thread::sleep(Duration::from_millis(100));
@@ -92,18 +87,23 @@ impl Cluster {
     /// # Panics
     /// It does not run.
     pub fn end(&self, ending: Ending) {
-        let mut server = self.server().take().expect("it runs");
-        let signal = match ending {
-            Ending::Fast => "INT\n",
-            Ending::Killed => "KILL\n",
-        };
-        let pid = self.folder.join("data/postmaster.pid");
-        server.stdin.take().expect("a pipe").write_all(signal.as_bytes()).expect("it listens");
-        server.wait().expect("it ends");
-        if ending == Ending::Killed {
-            // What a killed server leaves behind would look like a server that is ready.
-            std::fs::remove_file(pid).expect("left behind");
+        match ending {
+            Ending::Fast => drop(run(self.control("stop").args(["-m", "fast"]))),
+            Ending::Killed => {
+                let pid = std::fs::read_to_string(self.data().join("postmaster.pid")).expect("it runs");
+                run(Command::new("kill").args(["-s", "KILL", pid.lines().next().expect("its number")]));
+            }
         }
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    fn control(&self, what: &str) -> Command {
+        let mut command = as_user(&self.bin.join("pg_ctl"));
+        command.arg("-D").arg(self.data()).args(["-w", what]);
+        command
     }
 
     /// A new, empty database: its URL.
@@ -138,41 +138,28 @@ impl Cluster {
         let database = url.rsplit('/').next().expect("a database");
         run(self.client("psql").args(["-v", "ON_ERROR_STOP=1", "-qAtc", sql, database]))
     }
-
-    fn server(&self) -> std::sync::MutexGuard<'_, Option<Child>> {
-        self.server.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn launch(&self) -> Child {
-        let mut command = self.as_user(Path::new("sh"));
-        command.args(["-c", include_str!("cluster.sh"), "sh"]).arg(&self.bin).arg(&self.folder);
-        command.args(&self.settings);
-        if !self.settings.iter().any(|setting| setting.starts_with("listen_addresses")) {
-            command.args(["-c", "listen_addresses="]);
-        }
-        command.current_dir("/").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.spawn().expect("a shell")
-    }
-
-    /// A program, run as somebody whom PostgreSQL serves: it refuses to run as root.
-    fn as_user(&self, program: &Path) -> Command {
-        let Some(user) = &self.user else { return Command::new(program) };
-        let mut command = Command::new("setpriv");
-        command.args([&format!("--reuid={user}"), "--regid=nogroup", "--clear-groups"]).arg("--").arg(program);
-        command.current_dir("/");
-        command
-    }
 }
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if let Some(mut server) = self.server().take() {
-            // The end of its input is what tells it to leave nothing behind.
-            drop(server.stdin.take());
-            let _ = server.wait();
-        }
-        let _ = std::fs::remove_dir_all(&self.folder);
+        // The end of its input is what tells the guardian to leave nothing behind.
+        drop(self.guardian.stdin.take());
+        let _ = self.guardian.wait();
     }
+}
+
+/// A program, run as somebody whom PostgreSQL serves: it refuses to run as root.
+fn as_user(program: &Path) -> Command {
+    let mut command = match user() {
+        None => Command::new(program),
+        Some(user) => {
+            let mut command = Command::new("setpriv");
+            command.args([&format!("--reuid={user}"), "--regid=nogroup", "--clear-groups"]).arg("--").arg(program);
+            command
+        }
+    };
+    command.current_dir("/");
+    command
 }
 
 /// Gives a file or a folder to whom servers run as, so that they can read what nobody else may.

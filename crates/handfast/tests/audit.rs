@@ -67,6 +67,89 @@ async fn without_an_audit_everything_is_refused() {
     assert_eq!(denied(&bench.handles, &alice(), &handle, &read()).await, Denial::Revoked, "what was revoked stays so");
 }
 
+/// Of a batch whose second event cannot be kept, the others are, and the call says that something is missing.
+#[tokio::test]
+async fn an_event_that_is_lost_in_a_bulk_revocation_is_an_error_and_the_others_are_kept() {
+    let bench = Bench::new();
+    for _ in 0..5 {
+        bench.minted().await;
+    }
+    let log = Arc::new(OneLost::default());
+    let handles = handfast::Handles::new(handfast::Setup {
+        store: bench.store.clone(),
+        policy: bench.handles.policy().clone(),
+        keys: bench.keys.clone(),
+        authority: bench.shop.clone(),
+        audit: log.clone(),
+    });
+
+    assert!(handles.revoke_all(&Selector::everything(), &why("x")).await.is_err());
+    assert_eq!(*log.0.lock().expect("not poisoned"), 6, "five handles and the end");
+}
+
+/// Loses the second event.
+#[derive(Default)]
+struct OneLost(Mutex<u64>);
+
+impl AuditSink for OneLost {
+    fn record(&self, _: &handfast::AuditEvent) -> Result<(), handfast::AuditError> {
+        let mut count = self.0.lock().expect("not poisoned");
+        *count += 1;
+        if *count == 2 { Err(handfast::AuditError("lost".into())) } else { Ok(()) }
+    }
+}
+
+#[tokio::test]
+async fn a_purge_goes_on_to_the_end_and_is_accounted_for() {
+    let bench = Bench::new();
+    for _ in 0..2500 {
+        bench.minted().await;
+    }
+    bench.clock.advance(std::time::Duration::from_secs(8 * 24 * 3600));
+
+    assert_eq!(bench.handles.purge(std::time::Duration::ZERO).await.expect("purged"), 2500);
+    assert_eq!((bench.log.last().action, bench.log.last().count), (Action::Purge, Some(2500)));
+    *bench.log.broken.lock().expect("not poisoned") = true;
+    assert!(bench.handles.purge(std::time::Duration::ZERO).await.is_err());
+}
+
+/// A disk that was full for a moment does not spoil the event after it.
+#[tokio::test]
+async fn a_torn_line_is_not_made_part_of_the_next_event() {
+    let bench = Bench::new();
+    bench.minted().await;
+    let (out, room) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(10)));
+    let lines = JsonLines::new(Small(out.clone(), room.clone()));
+
+    assert!(lines.record(&bench.log.last()).is_err());
+    *room.lock().expect("not poisoned") = usize::MAX;
+    lines.record(&bench.log.last()).expect("kept");
+
+    let text = String::from_utf8(out.lock().expect("not poisoned").clone()).expect("text");
+    let last = text.lines().last().expect("a line");
+    assert!(serde_json::from_str::<serde_json::Value>(last).is_ok(), "{text}");
+}
+
+/// A file on a disk with so much room.
+struct Small(Arc<Mutex<Vec<u8>>>, Arc<Mutex<usize>>);
+
+impl std::io::Write for Small {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let mut room = self.1.lock().expect("not poisoned");
+        let fits = bytes.len().min(*room);
+        if fits == 0 {
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        *room -= fits;
+        self.0.lock().expect("not poisoned").extend_from_slice(&bytes[..fits]);
+        Ok(fits)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
 #[tokio::test]
 async fn lines_are_json_and_tell_nothing_that_is_secret() {
     let bench = Bench::new();

@@ -150,6 +150,48 @@ async fn keys_are_rotated_without_orphans_and_a_dropped_key_orphans() {
     bench.handles.resolve(&alice(), &old, &read()).await.expect("under a key that is not among these");
 }
 
+/// A policy that binds less, by mistake or for good reason, does not hand over what others were given before.
+#[tokio::test]
+async fn a_policy_that_binds_less_hands_over_nothing() {
+    let bench = Bench::new();
+    let alices = bench.minted().await;
+    let shared = POLICY.replace("prefix = \"bsk\"", "prefix = \"bsk\"\nbound = [\"tenant\"]");
+    let (bob, basket) = (caller("bob", "acme", "desktop"), "basket".parse().expect("a type"));
+    for policy in [shared.clone(), shared.replace("2026-11", "2026-12")] {
+        let handles = bench.under(&policy, &bench.keys);
+        assert_eq!(denied(&handles, &bob, &alices, &read()).await, Denial::ForeignPrincipal);
+        let refused = handles.revoke(&bob, &basket, &alices, why("mine now")).await.expect_err("refused");
+        assert_eq!(refused.outward(), Outward::NoSuch);
+    }
+    bench.handles.resolve(&alice(), &alices, &read()).await.expect("still hers");
+
+    // What is made under it is for the whole tenant, and has nobody's name in the store.
+    let handles = bench.under(&shared, &bench.keys);
+    let minted = handles.mint(&alice(), grant("basket", "b-1", &["basket:read"])).await.expect("minted");
+    handles.resolve(&bob, minted.handle().expose(), &read()).await.expect("shared");
+    let which = handfast::store::Selector::handle(minted.handle().digest());
+    let listed = bench.store.list(&which, None, 1).await.expect("an answer").records;
+    assert_eq!((&listed[0].partition.subject, &listed[0].partition.client), (&None, &None));
+}
+
+/// What each reason is to the caller. Whoever changes a row changes what strangers learn.
+#[test]
+fn the_one_mapping_from_inside_to_outside() {
+    for denial in Denial::ALL {
+        let expected = match denial.slug() {
+            "identity-incomplete" | "malformed" | "unknown-scope" | "unknown" | "unknown-key" => Outward::NoSuch,
+            "foreign-principal" | "foreign-client" => Outward::NoSuch,
+            "revoked" => Outward::Revoked,
+            "expired" | "idle" | "policy-changed" | "object-gone" => Outward::Expired,
+            "wrong-object" | "missing-scope" | "not-authorized" => Outward::NotAllowed,
+            "stale-version" => Outward::Changed,
+            "unavailable" => Outward::Unavailable,
+            other => panic!("{other} is told to whom?"),
+        };
+        assert_eq!(denial.outward(), expected, "{denial}");
+    }
+}
+
 #[tokio::test]
 async fn a_version_is_moved_forward_once() {
     let bench = Bench::new();

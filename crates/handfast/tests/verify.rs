@@ -1,5 +1,8 @@
 //! The verifier, on real stores that are sound and on what is broken in one respect.
 
+#[path = "support/bent.rs"]
+mod bent;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -124,6 +127,36 @@ async fn whatever_is_broken_is_found_by_its_property() {
         let told = failed.iter().any(|line| line.starts_with(property));
         assert!(told, "{sabotage:?} should fail {property}, but failed {failed:#?}");
     }
+}
+
+/// One of two replicas is wrong, whichever it is.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fault_of_one_replica_alone_is_found() {
+    for faulty in 0..2 {
+        let made = std::cell::Cell::new(0);
+        let lab = Lab::sabotaged(in_memory(), |target| {
+            made.set(made.get() + 1);
+            if made.get() - 1 != faulty {
+                return target;
+            }
+            Arc::new(Sabotaged(target, Sabotage::Accepts(Denial::ForeignPrincipal)))
+        });
+        let failed = failed(&verify(&lab, |_| {}).await);
+
+        assert!(failed.iter().any(|line| line.starts_with("subject-bound")), "replica {faulty}: {failed:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_left_behind_is_found() {
+    let Replicas { one, clock, .. } = in_memory();
+    let keeps: Arc<dyn Store> = Arc::new(bent::Bent(one, bent::Bend::KeepsWhatIsErased));
+    let lab = Lab::new(Replicas { one: keeps.clone(), other: keeps, clock });
+
+    let failed = failed(&verify(&lab, |_| {}).await);
+
+    assert_eq!(failed.len(), 1, "{failed:#?}");
+    assert!(failed[0].starts_with("nothing-left-behind: 10 records"), "{failed:#?}");
 }
 
 /// The case that looks right in every other respect: one client of a user is as good as another.

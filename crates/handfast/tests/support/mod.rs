@@ -16,6 +16,7 @@ use handfast::{
     clock::{ManualClock, Timestamp},
     store::{MemoryStore, Store},
 };
+use tokio::sync::Notify;
 
 pub(crate) const POLICY: &str = r#"
 version = "2026-11"
@@ -52,6 +53,8 @@ pub(crate) struct Shop {
     pub(crate) asks: AtomicU64,
     pub(crate) down: Mutex<bool>,
     pub(crate) refuses: Mutex<Option<NotAuthorized>>,
+    /// Tells that it was asked, and waits until it may answer.
+    pub(crate) gate: Mutex<Option<(Arc<Notify>, Arc<Notify>)>>,
 }
 
 impl Shop {
@@ -61,6 +64,14 @@ impl Shop {
             Some(version) => versions.insert(reference.into(), version.into()),
             None => versions.remove(reference),
         };
+    }
+
+    async fn passed(&self) {
+        let gate = self.gate.lock().expect("not poisoned").take();
+        if let Some((reached, gate)) = gate {
+            reached.notify_one();
+            gate.notified().await;
+        }
     }
 
     /// How often the shop was asked for anything.
@@ -75,6 +86,7 @@ impl ObjectAuthority for Shop {
 
     async fn load(&self, object: &Object) -> Result<Option<Loaded<String>>, BackendDown> {
         self.loads.fetch_add(1, Ordering::SeqCst);
+        self.passed().await;
         if *self.down.lock().expect("not poisoned") {
             return Err(BackendDown);
         }
@@ -86,8 +98,11 @@ impl ObjectAuthority for Shop {
         Ok(version.map(loaded))
     }
 
-    async fn authorize(&self, _: Asked<'_, String>) -> Result<(), NotAuthorized> {
+    async fn authorize(&self, asked: Asked<'_, String>) -> Result<(), NotAuthorized> {
         self.asks.fetch_add(1, Ordering::SeqCst);
+        if matches!(asked, Asked::Mint { .. }) {
+            self.passed().await;
+        }
         self.refuses.lock().expect("not poisoned").map_or(Ok(()), Err)
     }
 }

@@ -1,0 +1,62 @@
+//! A store that is wrong in one respect.
+#![allow(dead_code, reason = "no test needs all of it")]
+
+use std::{sync::Arc, time::Duration};
+
+use handfast::{
+    Digest, Key, NewRecord, ObjectVersion, Why, async_trait,
+    clock::Timestamp,
+    store::{Found, Lifespan, Listed, Selector, Store, StoreError},
+};
+
+/// What is wrong with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bend {
+    /// It cannot move an end.
+    CannotTouch,
+    /// It says that it has removed records.
+    KeepsWhatIsErased,
+}
+
+pub(crate) struct Bent(pub(crate) Arc<dyn Store>, pub(crate) Bend);
+
+#[async_trait]
+impl Store for Bent {
+    async fn insert(&self, new: &NewRecord) -> Result<Lifespan, StoreError> {
+        self.0.insert(new).await
+    }
+
+    async fn find(&self, key: &Key) -> Result<Option<Found>, StoreError> {
+        self.0.find(key).await
+    }
+
+    async fn touch(&self, key: &Key, ends: Timestamp) -> Result<bool, StoreError> {
+        if self.1 == Bend::CannotTouch { Err(StoreError::Full) } else { self.0.touch(key, ends).await }
+    }
+
+    async fn advance(&self, key: &Key, from: &ObjectVersion, to: &ObjectVersion) -> Result<bool, StoreError> {
+        self.0.advance(key, from, to).await
+    }
+
+    async fn revoke(
+        &self,
+        which: &Selector,
+        why: &Why,
+        after: Option<Digest>,
+        limit: u32,
+    ) -> Result<Vec<Digest>, StoreError> {
+        self.0.revoke(which, why, after, limit).await
+    }
+
+    async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {
+        self.0.list(which, after, limit).await
+    }
+
+    async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError> {
+        self.0.purge(dead_for, limit).await
+    }
+
+    async fn erase(&self, digests: &[Digest]) -> Result<u64, StoreError> {
+        if self.1 == Bend::KeepsWhatIsErased { Ok(digests.len() as u64) } else { self.0.erase(digests).await }
+    }
+}
