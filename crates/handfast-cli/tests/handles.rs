@@ -157,7 +157,6 @@ fn every_criterion_selects_what_it_says() {
     let scratch = Scratch::new("handles-select");
     for town in Town::both(&scratch) {
         let keys = scratch.file("keys.txt", &format!("# of the server\n{}\n", town.keys));
-        let other = scratch.file("other.txt", &support::ran(&["keys", "new"]).stdout);
         let digest = town.digest(4);
         for (arguments, expected) in [
             (&["--tenant", "acme"][..], &[0, 1, 2, 3, 4][..]),
@@ -176,7 +175,6 @@ fn every_criterion_selects_what_it_says() {
             (&["--subject", ISSUER, "alice", "--keys", &keys], &[2, 3, 5]),
             (&["--subject", ISSUER, "Alice", "--keys", &keys], &[]),
             (&["--subject", "https://other.example.com", "alice", "--keys", &keys], &[]),
-            (&["--subject", ISSUER, "alice", "--keys", &other], &[]),
             (&["--tenant", "acme", "--object", "basket", "--client", "web"], &[0, 1, 2]),
             (&["--subject", ISSUER, "alice", "--keys", &keys, "--tenant", "globex"], &[5]),
             (&["--subject", ISSUER, "alice", "--keys", &keys, "--digest", &digest], &[]),

@@ -76,6 +76,34 @@ fn every_criterion_revokes_what_it_selects() {
     }
 }
 
+/// With the keys of another server nobody is found, and that is not the same as that there is nothing to do.
+#[test]
+fn keys_that_made_nothing_in_the_store_are_told() {
+    let scratch = Scratch::new("revoke-other-keys");
+    let other = scratch.path("other.txt").display().to_string();
+    scratch.file("other.txt", &support::ran(&["keys", "new"]).stdout);
+    let keys = scratch.path("keys.txt").display().to_string();
+    for town in Town::both(&scratch) {
+        scratch.file("keys.txt", &town.keys);
+        for ran in [
+            revoked(&town, &["--subject", ISSUER, "alice", "--keys", &other]),
+            town.ran(&["list", "--subject", ISSUER, "alice", "--keys", &other]),
+        ] {
+            assert_eq!((ran.code, ran.stdout.as_str()), (2, ""));
+            let told =
+                "none of the keys in --keys has made what is in this store: is it the file that the server uses?";
+            assert_eq!(ran.stderr, format!("handfast: {told}\n"));
+        }
+        assert_eq!(town.states(), UNTOUCHED);
+        let nobody = revoked(&town, &["--subject", ISSUER, "nobody-here", "--keys", &keys]);
+        assert_eq!(
+            (nobody.code, nobody.stdout.as_str()),
+            (0, "0 revoked\n"),
+            "the right keys, and nobody of that name"
+        );
+    }
+}
+
 /// Runs `revoke --handle-stdin` with this on its standard input.
 fn piped(town: &Town, input: &[u8]) -> Ran {
     let mut command = handfast();

@@ -115,14 +115,36 @@ impl Server {
             Ok(resolved) => resolved,
             Err(refused) => return refused.tool_result(),
         };
+        // The version is looked at and changed in one step: of two calls at once only one may change what both have seen.
         let changed = self.baskets.with(|baskets| {
             let basket = baskets.get_mut(resolved.named().reference.as_str())?;
+            if version(basket) != resolved.named().version {
+                return None;
+            }
             basket.items.push(item.to_owned());
             Some(version(basket))
         });
-        let Some(to) = changed else { return text("the basket is gone") };
+        let Some(to) = changed else { return failed("the basket has changed meanwhile; try again") };
         match self.handles.advance(caller, resolved, to).await {
             Ok(_) => text(&format!("{item} is in the basket")),
+            Err(refused) => refused.tool_result(),
+        }
+    }
+
+    async fn close_basket(&self, caller: &Caller, basket_id: &str) -> Value {
+        let resolved = match self.handles.resolve(caller, basket_id, &self.write).await {
+            Ok(resolved) => resolved,
+            Err(refused) => return refused.tool_result(),
+        };
+        let why = Why {
+            reason: "closed by its owner".parse().expect("a reason"),
+            receipt: "close_basket".parse().expect("a receipt"),
+        };
+        match self.handles.revoke(caller, &resolved.named().kind, basket_id, why).await {
+            Ok(_) => {
+                self.baskets.with(|baskets| baskets.remove(resolved.named().reference.as_str()));
+                text("the basket is closed")
+            }
             Err(refused) => refused.tool_result(),
         }
     }
@@ -135,6 +157,10 @@ impl Server {
 
 fn text(text: &str) -> Value {
     serde_json::json!({"content": [{"type": "text", "text": text}]})
+}
+
+fn failed(text: &str) -> Value {
+    serde_json::json!({"content": [{"type": "text", "text": text}], "isError": true})
 }
 
 fn caller(subject: &str) -> Result<Caller, Box<dyn Error>> {
@@ -154,9 +180,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     show("alice adds", &server.add_item(&alice, basket_id, "bread").await);
     show("alice lists", &server.list_items(&alice, basket_id).await);
     show("bob lists", &server.list_items(&bob, basket_id).await);
+    show("bob closes", &server.close_basket(&bob, basket_id).await);
     show("alice guesses", &server.list_items(&alice, "bsk_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA").await);
     server.logged_out(alice.principal().ok_or("nobody")?).await?;
     show("after her logout", &server.list_items(&alice, basket_id).await);
+    let created = server.create_basket(&alice).await;
+    let basket_id = created["structuredContent"]["basket_id"].as_str().unwrap_or_default();
+    show("alice closes another", &server.close_basket(&alice, basket_id).await);
     Ok(())
 }
 

@@ -91,9 +91,10 @@ pub use handle::{
 };
 pub use policy::{Bound, NoSuchNeed, Policy, PolicyError, Prefix, Rules, RulesError, ToolName};
 pub use record::{
-    Digest, Key, NewRecord, Object, ObjectRef, ObjectType, ObjectVersion, Partition, PolicyVersion, Reason, Receipt,
-    Record, Revocation, SubjectKey, Why,
+    Digest, Key, NewRecord, NotADigest, Object, ObjectRef, ObjectType, ObjectVersion, Partition, PolicyVersion, Reason,
+    Receipt, Record, Revocation, SubjectKey, Why,
 };
 pub use refusal::{Denial, Outward, Refused};
 pub use secret::{KeyId, Keys, KeysError, SecretText};
+pub use store::Selector;
 pub use text::TextError;

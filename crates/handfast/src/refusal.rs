@@ -184,12 +184,16 @@ impl fmt::Display for Refused {
             Some(tool) => format!("; make a new one with `{tool}`"),
             None => String::new(),
         };
+        let otherwise = match &self.created_by {
+            Some(tool) => format!(", and if that fails as well make a new one with `{tool}`"),
+            None => String::new(),
+        };
         match self.outward() {
             Outward::NoSuch => write!(out, "there is no such {object}{instead}"),
             Outward::Expired => write!(out, "this {object} has expired{instead}"),
             Outward::Revoked => write!(out, "access to this {object} was revoked{instead}"),
             Outward::NotAllowed => write!(out, "this handle does not allow that{instead}"),
-            Outward::Changed => write!(out, "this {object} has changed since this handle was made{instead}"),
+            Outward::Changed => write!(out, "this {object} has changed meanwhile; try again{otherwise}"),
             Outward::Unavailable => write!(out, "this {object} cannot be reached at the moment; try again later"),
         }
     }

@@ -152,6 +152,25 @@ mod postgres {
         .await;
     }
 
+    /// A role that may only read is told what it lacks.
+    #[tokio::test]
+    async fn a_role_without_the_right_to_write_is_told_so() {
+        let cluster = Cluster::shared();
+        let url = cluster.database();
+        PostgresStore::connect(&url, PostgresOptions::default()).await.expect("connected");
+        cluster.sql(
+            &url,
+            "CREATE ROLE reader LOGIN; GRANT SELECT ON handfast_handles TO reader; \
+             GRANT SELECT ON handfast_migrations TO reader",
+        );
+        let store = PostgresStore::connect(&url.replace("handfast@", "reader@"), PostgresOptions::default()).await;
+
+        let purged = handfast::store::Store::purge(&store.expect("connected"), std::time::Duration::ZERO, 9).await;
+
+        let told = purged.expect_err("refused").to_string();
+        assert!(told.starts_with("the database does not let this user do that: GRANT SELECT, INSERT"), "{told}");
+    }
+
     /// A role that may use the table need not be one that may make it.
     #[tokio::test]
     async fn a_role_without_the_right_to_create_can_use_what_is_there() {

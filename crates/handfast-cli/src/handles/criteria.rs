@@ -1,10 +1,15 @@
 //! Which handles: what a person types, as the selector of the library. No value is repeated in an error: it may be a
 //! subject, or a handle that was put where its digest belongs.
 
-use std::{fmt::Display, path::PathBuf, str::FromStr};
+use std::{fmt::Display, path::PathBuf, str::FromStr, sync::Arc};
 
-use handfast::{Digest, Issuer, Keys, ObjectRef, ObjectType, Principal, clock::Timestamp, store::Selector};
+use handfast::{
+    Digest, Issuer, Keys, ObjectRef, ObjectType, Principal,
+    clock::Timestamp,
+    store::{Selector, Store},
+};
 
+use super::place::Place;
 use crate::{input, output::Failure};
 
 /// Which handles: those that meet every criterion given.
@@ -84,6 +89,34 @@ impl Criteria {
         Ok(which)
     }
 }
+
+/// Why nothing was found of a user, where it is the keys: of those that made what is in the store none is in the file.
+pub(super) async fn other_keys(place: &Place, store: &Arc<dyn Store>, which: &Selector) -> Result<(), Failure> {
+    let Some(wanted) = &which.subjects else { return Ok(()) };
+    let (mut after, mut others) = (None, false);
+    for _ in 0..PAGES {
+        let page = store.list(&Selector::everything(), after, PAGE).await;
+        let records = page.map_err(|error| Failure(place.words(&error)))?.records;
+        let Some(last) = records.last() else { break };
+        after = Some(last.digest);
+        for made_by in records.iter().filter_map(|record| record.partition.subject) {
+            if wanted.iter().any(|subject| subject.key == made_by.key) {
+                return Ok(());
+            }
+            others = true;
+        }
+    }
+    if !others {
+        return Ok(());
+    }
+    Err(Failure(
+        "none of the keys in --keys has made what is in this store: is it the file that the server uses?".into(),
+    ))
+}
+
+/// How much of a store is looked at for that.
+const PAGE: u32 = 1000;
+const PAGES: u32 = 100;
 
 /// What belongs to a user, under every key of the file.
 fn of_subject(subject: &[String], path: &PathBuf) -> Result<Selector, Failure> {

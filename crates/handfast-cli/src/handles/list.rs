@@ -5,7 +5,11 @@ use std::{io::IsTerminal, process::ExitCode};
 use clap::ValueEnum;
 use handfast::{Digest, store::Listed};
 
-use super::{criteria::Criteria, place::Place, sheet::Sheet};
+use super::{
+    criteria::{self, Criteria},
+    place::Place,
+    sheet::Sheet,
+};
 use crate::output::{self, Failure};
 
 /// Arguments of `handfast handles list`.
@@ -69,6 +73,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
         output::complain(&format!("{shown} shown, and there are more: raise --limit, or add a criterion"));
     }
     if after.is_none() {
+        criteria::other_keys(&args.place, &store, &which).await?;
         output::complain(if which.is_everything() {
             "there is no handle in this store"
         } else {

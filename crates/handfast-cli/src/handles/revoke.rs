@@ -7,7 +7,13 @@ use handfast::{
     store::{Selector, Store},
 };
 
-use super::{criteria::Criteria, ledger::Ledger, patience::Patience, place::Place, presented};
+use super::{
+    criteria::{self, Criteria},
+    ledger::Ledger,
+    patience::Patience,
+    place::Place,
+    presented,
+};
 use crate::output::{self, Failure};
 
 /// Arguments of `handfast handles revoke`.
@@ -78,9 +84,10 @@ pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
             Ok(ExitCode::from(3))
         }
         Ok(()) => {
+            let remark = if count == 0 { Some(none(&args.place, &store, &which).await?) } else { None };
             output::print(&format!("{count} revoked\n"))?;
-            if count == 0 {
-                output::complain(none(&args.place, &store, &which).await?);
+            if let Some(remark) = remark {
+                output::complain(remark);
             }
             Ok(ExitCode::SUCCESS)
         }
@@ -111,6 +118,9 @@ async fn all(
 /// Why none was revoked: a handle that is mistyped looks like one that was revoked before.
 async fn none(place: &Place, store: &Arc<dyn Store>, which: &Selector) -> Result<&'static str, Failure> {
     let listed = store.list(which, None, 1).await.map_err(|error| Failure(place.words(&error)))?;
+    if listed.records.is_empty() {
+        criteria::other_keys(place, store, which).await?;
+    }
     Ok(match listed.records.first() {
         Some(_) => "nothing to do: what is meant was revoked before",
         None => "nothing to do: there is no such handle in this store",

@@ -229,6 +229,12 @@ pub enum StoreError {
     /// It cannot be written to.
     #[error("the store cannot be written to: its database is read-only")]
     ReadOnly,
+    /// Its database does not let this user do that.
+    #[error(
+        "the database does not let this user do that: GRANT SELECT, INSERT, UPDATE, DELETE ON handfast_handles, and \
+         SELECT ON handfast_migrations"
+    )]
+    Forbidden,
     /// It holds what this program cannot read, and would not have written.
     #[error("the store holds a record that cannot be read: {0}")]
     Corrupt(String),

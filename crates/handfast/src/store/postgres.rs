@@ -314,6 +314,7 @@ impl From<tokio_postgres::Error> for StoreError {
             Some(&SqlState::UNIQUE_VIOLATION) => Self::Duplicate,
             Some(&SqlState::DISK_FULL) => Self::Full,
             Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Self::ReadOnly,
+            Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Self::Forbidden,
             _ => Self::unavailable(error),
         }
     }
