@@ -92,8 +92,23 @@ impl Cluster {
             Ending::Killed => {
                 let pid = std::fs::read_to_string(self.data().join("postmaster.pid")).expect("it runs");
                 run(Command::new("kill").args(["-s", "KILL", pid.lines().next().expect("its number")]));
+                // The processes that serve connections go on until they notice that their parent is gone.
+                for _ in 0..3000 {
+                    if !self.serves() {
+                        return;
+                    }
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+                panic!("PostgreSQL was killed and goes on");
             }
         }
+    }
+
+    /// Whether a process of the server is left: each of them works in the folder of its data.
+    fn serves(&self) -> bool {
+        let Ok(processes) = std::fs::read_dir("/proc") else { return false };
+        let data = self.data();
+        processes.flatten().any(|process| std::fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == data))
     }
 
     fn data(&self) -> PathBuf {
