@@ -81,10 +81,17 @@ fn revocation_against_uses(bench: &Arc<Bench>, revoker: Baskets) {
         // Time has passed, so that a use has its end to write: it must not bring the handle back to life.
         bench.clock.advance(Duration::from_secs(3 * 3600));
         let revoked = revoking_by(revoker, handle.clone(), "logout", flag.clone());
-        let uses = [using(bench, &handle, &flag), using(bench, &handle, &flag)];
+        // One after the other, so that the first could leave something behind that the second finds.
+        let uses = spawn({
+            let (bench, handle, flag) = (bench.clone(), handle.clone(), flag.clone());
+            async move {
+                let first = using(&bench, &handle, &flag).await.expect("no panic");
+                [first, using(&bench, &handle, &flag).await.expect("no panic")]
+            }
+        });
         revoked.await.expect("no panic");
-        for each in uses {
-            match each.await.expect("no panic") {
+        for each in uses.await.expect("no panic") {
+            match each {
                 (false, None) | (_, Some(Denial::Revoked)) => {}
                 (late, answer) => panic!("began after the revocation: {late}; was answered with {answer:?}"),
             }
