@@ -8,6 +8,8 @@ mod memory;
 mod postgres;
 #[cfg(feature = "postgres")]
 mod postgres_pool;
+#[cfg(feature = "postgres")]
+mod postgres_readers;
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
 mod sql;
 #[cfg(feature = "sqlite")]

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use bytes::BytesMut;
-use deadpool_postgres::{Object, Pool, PoolError};
+use deadpool_postgres::{Object, Pool};
 use tokio_postgres::{
     Row,
     error::SqlState,
@@ -16,7 +16,8 @@ use tokio_postgres::{
 
 use super::{
     Found, LONGEST_TIMEOUT, Lifespan, Listed, OLDER, Selector, Store, StoreError,
-    postgres_pool::{self, Schema},
+    postgres_pool::{self, Schema, in_time, lend},
+    postgres_readers::Readers,
     sql::{COLUMNS, Columns, Conditions, Value, micros},
 };
 use crate::{
@@ -46,6 +47,7 @@ impl Default for PostgresOptions {
 /// Records in PostgreSQL.
 pub struct PostgresStore {
     pool: Pool,
+    readers: Readers,
     timeout: Duration,
     clock: Option<Arc<dyn Clock>>,
     horizon: Horizon,
@@ -87,7 +89,7 @@ static ADVANCE: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
+pub(super) type Values<'v> = &'v [&'v (dyn ToSql + Sync)];
 
 impl PostgresStore {
     /// Connects, and brings the schema up to date. Replicas may start at once: they take turns.
@@ -100,8 +102,10 @@ impl PostgresStore {
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let PostgresOptions { connections, timeout, clock, create } = options;
         let timeout = timeout.min(LONGEST_TIMEOUT);
-        let pool = postgres_pool::open(url, connections, timeout)?;
-        let store = Self { pool, timeout, clock, horizon: Horizon::new() };
+        // Reads share one half of them; the other half is lent to one write each.
+        let connections = connections.max(2);
+        let (pool, readers) = (postgres_pool::open(url, connections, timeout)?, Readers::of(&FIND, connections / 2));
+        let store = Self { pool, readers, timeout, clock, horizon: Horizon::new() };
         store.prepare(create).await.map_err(|error| match error {
             StoreError::Unavailable(source) => {
                 StoreError::Setup(format!("cannot use the database: {}", chain(&*source)))
@@ -143,17 +147,13 @@ impl PostgresStore {
         timeout: Duration,
         work: impl AsyncFnOnce(&mut Object) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        let whole = async {
-            let mut client = Lent(Some(self.pool.get().await.map_err(|error| match error {
-                PoolError::Backend(error) => error.into(),
-                other => StoreError::unavailable(other),
-            })?));
-            let done = work(client.0.as_mut().expect("it was just put there")).await;
+        in_time(timeout, async {
+            let mut client = lend(&self.pool).await?;
+            let done = work(&mut client).await;
             client.give_back();
             done
-        };
-        let late = |_| StoreError::unavailable(format!("no answer within {}", humantime::format_duration(timeout)));
-        tokio::time::timeout(timeout, whole).await.map_err(late)?
+        })
+        .await
     }
 
     /// The two parameters of [`NOW`].
@@ -191,7 +191,8 @@ impl Store for PostgresStore {
     async fn find(&self, key: &Key) -> Result<Option<Found>, StoreError> {
         let (manual, seen) = self.time();
         let tenant = key.tenant.as_ref().map(|tenant| tenant.as_str());
-        let rows = self.prepared(&FIND, &[&manual, &seen, &key.digest.as_bytes().as_slice(), &tenant]).await?;
+        let values: Values<'_> = &[&manual, &seen, &key.digest.as_bytes().as_slice(), &tenant];
+        let rows = self.readers.query(&self.pool, self.timeout, values).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let now = self.horizon.reach(time(row, 17)?);
         Ok(Some(Found { record: record(row)?, now }))
@@ -288,23 +289,6 @@ impl Store for PostgresStore {
         const ERASE: &str = "DELETE FROM handfast_handles WHERE digest = ANY($1) RETURNING digest";
         let digests: Vec<&[u8]> = digests.iter().map(|digest| digest.as_bytes().as_slice()).collect();
         Ok(self.occasional(ERASE, &[&digests]).await?.len() as u64)
-    }
-}
-
-/// A connection on loan. Unless it is given back it is closed: whoever stops waiting for an answer leaves one behind.
-struct Lent(Option<Object>);
-
-impl Lent {
-    fn give_back(&mut self) {
-        drop(self.0.take());
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if let Some(client) = self.0.take() {
-            drop(Object::take(client));
-        }
     }
 }
 

@@ -1,8 +1,14 @@
 //! Connections to PostgreSQL, over TLS that is verified, and the schema.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    ops::{Deref, DerefMut},
+    sync::Arc,
+    time::Duration,
+};
 
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, QueueMode, RecyclingMethod, Runtime,
+};
 use rustls_platform_verifier::BuilderVerifierExt;
 use tokio_postgres::{
     Config,
@@ -43,6 +49,56 @@ pub(super) fn open(url: &str, connections: usize, timeout: Duration) -> Result<P
         .post_create(settle)
         .build()
         .map_err(|error| StoreError::Setup(error.to_string()))
+}
+
+/// A connection on loan. Unless it is given back it is closed: whoever stops waiting for an answer leaves one behind.
+pub(super) struct Lent(Option<Object>);
+
+/// Lends a connection.
+pub(super) async fn lend(pool: &Pool) -> Result<Lent, StoreError> {
+    match pool.get().await {
+        Ok(client) => Ok(Lent(Some(client))),
+        Err(PoolError::Backend(error)) => Err(error.into()),
+        Err(other) => Err(StoreError::unavailable(other)),
+    }
+}
+
+impl Lent {
+    /// Gives it back: it has answered everything that it was asked.
+    pub(super) fn give_back(mut self) {
+        drop(self.0.take());
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            drop(Object::take(client));
+        }
+    }
+}
+
+impl Deref for Lent {
+    type Target = Object;
+
+    fn deref(&self) -> &Object {
+        self.0.as_ref().expect("it is there until it is given back")
+    }
+}
+
+impl DerefMut for Lent {
+    fn deref_mut(&mut self) -> &mut Object {
+        self.0.as_mut().expect("it is there until it is given back")
+    }
+}
+
+/// The answer, or [`StoreError::Unavailable`] if it takes longer than this.
+pub(super) async fn in_time<T>(
+    timeout: Duration,
+    answer: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let late = |_| StoreError::unavailable(format!("no answer within {}", humantime::format_duration(timeout)));
+    tokio::time::timeout(timeout, answer).await.map_err(late)?
 }
 
 fn config(url: &str, timeout: Duration) -> Result<Config, StoreError> {
