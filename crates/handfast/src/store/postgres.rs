@@ -28,7 +28,8 @@ use crate::{
 /// How a PostgreSQL store is opened.
 #[derive(Clone)]
 pub struct PostgresOptions {
-    /// How many connections at most. More than the database has cores makes it slower.
+    /// How many connections at most, and two at least: half of them are shared by all reads, the others are for one
+    /// write at a time each. More than the database has cores makes it slower.
     pub connections: usize,
     /// How long a call may take before it is [`StoreError::Unavailable`].
     pub timeout: Duration,
