@@ -21,6 +21,9 @@ check: interop lint docs test release
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
+	for part in handles probe twins; do \
+	    $(CARGO) clippy --package handfast-cli --no-default-features --features $$part --locked -- -D warnings || exit 1; \
+	done
 
 release:
 	$(CARGO) run --release --locked -- prove

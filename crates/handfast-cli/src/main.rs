@@ -1,8 +1,16 @@
 //! `handfast`: argument parsing and wiring, nothing else.
+#![cfg_attr(
+    not(all(feature = "probe", feature = "twins", feature = "handles")),
+    allow(dead_code, reason = "what the commands that are left out would have used")
+)]
 
+#[cfg(feature = "probe")]
 mod address;
+#[cfg(feature = "probe")]
 mod catalogue;
+#[cfg(feature = "probe")]
 mod cxg;
+#[cfg(feature = "probe")]
 mod discover;
 #[cfg(feature = "handles")]
 mod handles;
@@ -10,9 +18,13 @@ mod input;
 #[cfg(feature = "handles")]
 mod keys;
 mod output;
+#[cfg(feature = "probe")]
 mod probe;
+#[cfg(all(feature = "probe", feature = "twins"))]
 mod prove;
+#[cfg(feature = "probe")]
 mod settings;
+#[cfg(feature = "twins")]
 mod twin;
 mod watchdog;
 
@@ -34,16 +46,22 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Test a server: two identities, one mutation, controls that could have said no
+    #[cfg(feature = "probe")]
     Probe(probe::Args),
     /// Show which handles a server mints and who accepts them; write that as a profile
+    #[cfg(feature = "probe")]
     Discover(discover::Args),
     /// Run the probe against the built-in twins, in every direction, and check each verdict's evidence
+    #[cfg(all(feature = "probe", feature = "twins"))]
     Prove(prove::Args),
     /// Start a twin: a server with one guard left out, or the sound one
+    #[cfg(feature = "twins")]
     Twin(twin::Args),
     /// List the checks, or explain one
+    #[cfg(feature = "probe")]
     Checks(catalogue::Args),
     /// Stand in for the published check of the same purpose: its arguments, variables and output
+    #[cfg(feature = "probe")]
     Cxg(cxg::Args),
     /// Look after a store of handles: list, revoke, purge, verify
     #[cfg(feature = "handles")]
@@ -89,7 +107,10 @@ fn runtime(command: &Command) -> std::io::Result<tokio::runtime::Runtime> {
 
 /// Runs a command until it ends or a person ends it; then everything that it started is dropped, and thereby ended.
 async fn interruptible(command: Command) -> ExitCode {
+    #[cfg(feature = "twins")]
     let serves = matches!(command, Command::Twin(_));
+    #[cfg(not(feature = "twins"))]
+    let serves = false;
     tokio::select! {
         code = run(command) => code,
         // To be ended is how a server ends.
@@ -116,11 +137,17 @@ pub(crate) async fn interrupted() {
 
 async fn run(command: Command) -> ExitCode {
     let ended = match command {
+        #[cfg(feature = "probe")]
         Command::Probe(args) => probe::run(args).await,
+        #[cfg(feature = "probe")]
         Command::Discover(args) => discover::run(args).await,
+        #[cfg(all(feature = "probe", feature = "twins"))]
         Command::Prove(args) => prove::run(args).await,
+        #[cfg(feature = "twins")]
         Command::Twin(args) => twin::run(args).await,
+        #[cfg(feature = "probe")]
         Command::Checks(args) => catalogue::run(&args),
+        #[cfg(feature = "probe")]
         Command::Cxg(args) => cxg::run(args).await,
         #[cfg(feature = "handles")]
         Command::Handles(args) => handles::run(args).await,
@@ -158,8 +185,19 @@ fn usage(error: &clap::Error) -> ExitCode {
     let first = parts.next().unwrap_or("bad usage").trim_start_matches("error: ").to_owned();
     let rest: Vec<&str> = parts.take_while(|line| !line.starts_with("Usage:")).collect();
     let joined = if rest.is_empty() { first } else { format!("{first} {}", rest.join(" ")) };
-    output::complain(&format!("{joined} (see `handfast --help`)"));
+    output::complain(&format!("{joined} (see `{} --help`)", command_meant()));
     ExitCode::from(2)
+}
+
+/// The command that was meant, as far as it was one.
+fn command_meant() -> String {
+    let (mut command, mut words) = (Cli::command(), vec!["handfast".to_owned()]);
+    for word in std::env::args_os().skip(1) {
+        let Some(next) = command.find_subcommand(&word).cloned() else { break };
+        words.push(next.get_name().to_owned());
+        command = next;
+    }
+    words.join(" ")
 }
 
 /// What clap says, without repeating what may be a secret in a place where it does not belong: a URL may hold a password,

@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use handfast_wire::text::is_printable;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// What a person has to change; printed as one line, with exit code 2.
@@ -34,7 +35,7 @@ pub(crate) fn harmless(text: &str) -> String {
 
 /// The same for text that is to stay on one line.
 pub(crate) fn on_one_line(text: &str) -> String {
-    text.chars().map(|c| if handfast_probe::redact::is_printable(c) { c } else { ' ' }).collect()
+    text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect()
 }
 
 /// One line to standard error.

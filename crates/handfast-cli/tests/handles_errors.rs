@@ -45,6 +45,7 @@ fn a_url_that_is_none() {
     for (url, words) in [
         ("sqlite:", "names no file"),
         ("sqlite://", "names no file"),
+        ("sqlite:/", "cannot open /: it is a folder"),
         ("postgres://u:hunter2hunter2@127.0.0.1:port/d", "cannot be read"),
         ("postgres://u:hunter2hunter2@127.0.0.1/d?nonsense=1", "cannot be read"),
         ("postgres://u:hunter2hunter2@127.0.0.1/d?sslmode=hunter2hunter2", "cannot be read"),
@@ -58,7 +59,8 @@ fn a_url_that_is_none() {
         }
     }
     assert_told("list", &["no store", "--store URL", "HANDFAST_STORE"]);
-    assert_one_line(handfast().args(["handles", "list", "--store", ""]), &["sqlite:FILE"]);
+    assert_one_line(handfast().args(["handles", "list", "--store", ""]), &["no store", "--store URL"]);
+    assert_told("list --store handles.db", &["for a file write sqlite:handles.db"]);
     let from_environment = "postgres://u:hunter2hunter2@127.0.0.1:1/d";
     assert_one_line(handfast().args(["handles", "list"]).env("HANDFAST_STORE", from_environment), &["127.0.0.1:1/d"]);
     let help = Ran::of(handfast().args(["handles", "list", "--help"]).env("HANDFAST_STORE", from_environment));
@@ -113,7 +115,8 @@ fn criteria_that_are_none() {
     ] {
         assert_told(&format!("{arguments} --store sqlite:none.db"), words);
     }
-    assert_told("lst", &["lst", "list"]);
+    assert_told("lst", &["lst", "list", "(see `handfast handles --help`)"]);
+    assert_told("list --limit 0", &["(see `handfast handles list --help`)"]);
     assert_one_line(handfast().arg("handles"), &["a command is missing", "handfast handles --help"]);
     let long = "x".repeat(600);
     for (option, value, words) in [
@@ -189,7 +192,7 @@ fn what_is_no_store_is_left_alone() {
     for (name, words) in [
         ("none.db", &["there is no file", "none.db", "see that this is the one"][..]),
         ("no/such/folder.db", &["there is no file"]),
-        ("", &["unable to open"]),
+        ("", &["it is a folder"]),
         ("text", &["cannot open", "not a database"]),
         ("theirs.db", &["there is no store in", "no tables of handfast"]),
         ("empty.db", &["there is no store in"]),
@@ -252,6 +255,14 @@ fn a_store_of_a_newer_program_or_with_a_row_that_cannot_be_read() {
         assert_eq!(town.ran(&[&["revoke", "--digest", &town.digest(5)], &WHY[..]].concat()).stdout, "1 revoked\n");
         assert_eq!(town.ran(&["purge", "--dead-for", "0s"]).stdout, "4 removed\n");
         assert_eq!(town.ran(&["list"]).stdout.lines().count(), 3);
+
+        sql(town, "ALTER TABLE handfast_handles RENAME COLUMN revocation_receipt TO slip");
+        let told = ["the store's tables are not as this program makes them", "revocation_receipt"];
+        assert_told(&format!("list --store {}", town.url), &told);
+        let verified = town.ran(&["verify"]);
+        let unknown = verified.stdout.lines().next().unwrap_or_default();
+        assert!(unknown.starts_with("unknown ") && unknown.contains(told[0]), "{verified:?}");
+        assert_eq!(verified.code, 3);
 
         sql(town, "INSERT INTO handfast_migrations (version) VALUES (7)");
         for command in ["list", "purge", "verify", "revoke --all --reason r --receipt c"] {

@@ -83,6 +83,7 @@ fn a_store_that_is_not_there_yet_is_made() {
         let ran = Ran::of(handfast().args(command).current_dir(scratch.path("")));
 
         assert_eq!(ran.code, 0, "{name}: {ran:?}");
+        assert!(ran.stderr.starts_with(&format!("handfast: there was no file {name}: it was made, ")), "{ran:?}");
         assert!(std::fs::read(scratch.path(name)).expect("a file").starts_with(b"SQLite format 3"), "{name}");
     }
 }

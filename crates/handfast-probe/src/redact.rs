@@ -1,6 +1,7 @@
 //! What may stand in a report: no credential, and of a handle or state only so much that equal ones can be matched up.
 
 use aws_lc_rs::digest::{SHA256, digest};
+use handfast_wire::text::is_printable;
 use serde_json::Value;
 
 /// A shortened form of a value: its first characters and the start of its SHA-256.
@@ -98,13 +99,6 @@ impl Redactor {
             other => other.clone(),
         }
     }
-}
-
-/// Whether a character only shows itself: it moves no cursor, rings no bell and turns no text around.
-pub fn is_printable(c: char) -> bool {
-    let turns_text =
-        matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}');
-    !c.is_control() && !turns_text
 }
 
 fn percent_encoded(byte: u8) -> String {

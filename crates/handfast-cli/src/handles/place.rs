@@ -28,6 +28,12 @@ impl Place {
         self.opened(OpenOptions { create: false, ..OpenOptions::default() }).await
     }
 
+    /// The file of the store, where it is one and is not there yet.
+    pub(super) fn missing_file(&self) -> Option<&str> {
+        let path = self.store.as_deref()?.strip_prefix("sqlite:")?;
+        (!path.is_empty() && !std::path::Path::new(path.strip_prefix("//").unwrap_or(path)).exists()).then_some(path)
+    }
+
     /// Opens a store that is judged by this clock, and makes it where it is not there yet.
     pub(super) async fn open_with(&self, clock: &Arc<ManualClock>) -> Result<Arc<dyn Store>, Failure> {
         self.opened(OpenOptions { clock: Some(clock.clone()), ..OpenOptions::default() }).await
@@ -37,7 +43,7 @@ impl Place {
         if self.timeout.is_zero() || self.timeout > LONGEST {
             return Err(Failure("--timeout must be more than nothing, and at most 1h".to_owned()));
         }
-        let Some(url) = &self.store else {
+        let Some(url) = self.store.as_ref().filter(|url| !url.is_empty()) else {
             return Err(Failure("no store: name one with --store URL, or in HANDFAST_STORE".to_owned()));
         };
         let opened = open(url, OpenOptions { timeout: self.timeout, ..options }).await;

@@ -57,6 +57,7 @@ struct Finding {
 
 /// Runs the command.
 pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
+    let missing = args.place.missing_file();
     let (clock, trouble) = (Arc::new(ManualClock::at(SystemClock.now())), Trouble::default());
     let watched = async || -> Result<Arc<dyn Store>, Failure> {
         let watched: Arc<dyn Store> =
@@ -64,6 +65,9 @@ pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
         Ok(watched)
     };
     let lab = Lab::new(Replicas { one: watched().await?, other: watched().await?, clock: clock.clone() });
+    if let Some(path) = missing {
+        output::complain(&format!("there was no file {path}: it was made, and what follows is about an empty store"));
+    }
     let (tell, mut told) = mpsc::unbounded_channel();
     let verifying = async move {
         // Whoever listens may have heard enough.
@@ -97,7 +101,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
     }
     if stopped {
         output::complain(
-            "stopped before the end: the store did not answer. What was made for this ends by itself, within seconds",
+            "stopped before the end: the line above says why. What was made for this ends by itself, within seconds",
         );
     }
     Ok(ExitCode::from(match (failed, stopped) {

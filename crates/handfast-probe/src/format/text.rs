@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
+use handfast_wire::text::is_printable;
 
 use crate::{
     evidence::Step,
-    redact,
     report::{CheckReport, EntryPoint, Report},
     verdict::Verdict,
 };
@@ -149,7 +149,7 @@ impl Writer {
 
 /// A server's words must not move the cursor or ring the bell.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if redact::is_printable(c) { c } else { ' ' }).collect()
+    text.chars().map(|c| if is_printable(c) { c } else { ' ' }).collect()
 }
 
 fn shortened(text: &str, limit: usize) -> String {

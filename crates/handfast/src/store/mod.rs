@@ -246,6 +246,12 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The tables are not those that migrations make: somebody has changed them.
+    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    fn foreign(told: impl std::fmt::Display) -> Self {
+        Self::Setup(format!("the store's tables are not as this program makes them: {told}"))
+    }
+
     pub(crate) fn unavailable(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Unavailable(source.into())
     }

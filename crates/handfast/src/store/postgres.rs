@@ -300,6 +300,9 @@ impl From<tokio_postgres::Error> for StoreError {
             Some(&SqlState::DISK_FULL) => Self::Full,
             Some(&SqlState::READ_ONLY_SQL_TRANSACTION) => Self::ReadOnly,
             Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Self::Forbidden,
+            Some(&SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN) => {
+                Self::foreign(error.as_db_error().map_or("", |error| error.message()))
+            }
             _ => Self::unavailable(error),
         }
     }

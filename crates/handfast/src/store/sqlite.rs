@@ -85,6 +85,9 @@ impl SqliteStore {
             StoreError::Unavailable(source) => StoreError::Setup(format!("cannot open {}: {source}", path.display())),
             other => other,
         };
+        if path.is_dir() {
+            return Err(StoreError::Setup(format!("cannot open {}: it is a folder", path.display())));
+        }
         if options.create {
             create_private(&path).map_err(|error| told(StoreError::unavailable(error)))?;
         } else if !path.exists() {
@@ -297,8 +300,23 @@ pub(super) fn failure(error: rusqlite::Error) -> StoreError {
         Some(ErrorCode::DiskFull) => StoreError::Full,
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly,
         Some(ErrorCode::ConstraintViolation) if is_there(&error) => StoreError::Duplicate,
-        _ => StoreError::unavailable(error),
+        _ => match foreign(&error) {
+            Some(told) => StoreError::foreign(told),
+            None => StoreError::unavailable(error),
+        },
     }
+}
+
+/// What is said of a statement that names a table or a column that is not there. SQLite has no code of its own for that.
+fn foreign(error: &rusqlite::Error) -> Option<&str> {
+    let (rusqlite::Error::SqliteFailure(_, Some(text)) | rusqlite::Error::SqlInputError { msg: text, .. }) = error
+    else {
+        return None;
+    };
+    ["no such column", "no such table", "table handfast_handles has no column"]
+        .iter()
+        .any(|said| text.starts_with(said))
+        .then_some(text)
 }
 
 /// Whether the constraint that was violated is that of the key.

@@ -33,7 +33,9 @@ pub async fn open(url: &str, options: OpenOptions) -> Result<Arc<dyn Store>, Sto
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return postgres(url, options).await;
     }
-    Err(StoreError::Setup("a store is named by sqlite:FILE or postgres://USER@HOST/DATABASE".into()))
+    // What has a colon may hold a password, and is not repeated.
+    let hint = if url.contains([':', '@']) { String::new() } else { format!("; for a file write sqlite:{url}") };
+    Err(StoreError::Setup(format!("a store is named by sqlite:FILE or postgres://USER@HOST/DATABASE{hint}")))
 }
 
 #[cfg(feature = "sqlite")]
