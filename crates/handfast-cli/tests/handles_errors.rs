@@ -45,7 +45,7 @@ fn a_url_that_is_none() {
     for (url, words) in [
         ("sqlite:", "names no file"),
         ("sqlite://", "names no file"),
-        ("sqlite:/", "cannot open /: it is a folder"),
+        ("sqlite:/", "cannot open /: it is a directory"),
         ("postgres://u:hunter2hunter2@127.0.0.1:port/d", "cannot be read"),
         ("postgres://u:hunter2hunter2@127.0.0.1/d?nonsense=1", "cannot be read"),
         ("postgres://u:hunter2hunter2@127.0.0.1/d?sslmode=hunter2hunter2", "cannot be read"),
@@ -192,7 +192,7 @@ fn what_is_no_store_is_left_alone() {
     for (name, words) in [
         ("none.db", &["there is no file", "none.db", "see that this is the one"][..]),
         ("no/such/folder.db", &["there is no file"]),
-        ("", &["it is a folder"]),
+        ("", &["it is a directory"]),
         ("text", &["cannot open", "not a database"]),
         ("theirs.db", &["there is no store in", "no tables of handfast"]),
         ("empty.db", &["there is no store in"]),

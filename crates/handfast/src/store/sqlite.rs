@@ -86,7 +86,7 @@ impl SqliteStore {
             other => other,
         };
         if path.is_dir() {
-            return Err(StoreError::Setup(format!("cannot open {}: it is a folder", path.display())));
+            return Err(StoreError::Setup(format!("cannot open {}: it is a directory", path.display())));
         }
         if options.create {
             create_private(&path).map_err(|error| told(StoreError::unavailable(error)))?;
