@@ -185,6 +185,7 @@ fn a_person_can_end_it() {
 fn and_also_while_it_computes() {
     let scratch = Scratch::new("verify-interrupt");
     let url = format!("sqlite:{}", scratch.path("handles.db").display());
+    drop(empty(&url));
     let mut child = begun(&url, "text");
     let mut output = BufReader::new(child.stdout.take().expect("it is piped"));
     output.read_line(&mut String::new()).expect("it begins");

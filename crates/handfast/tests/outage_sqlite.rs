@@ -84,6 +84,25 @@ async fn a_database_that_somebody_holds_refuses_writes_in_time_and_recovers() {
     mint(&bench).await.expect("minted");
 }
 
+/// Whoever can change the file can put a trigger in it. It may not call what reaches beyond the tables.
+#[tokio::test]
+async fn the_schema_of_a_file_runs_no_code_that_reaches_beyond_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("handles.db");
+    mint(&bench(&path, None)).await.expect("minted");
+    let by_hand = rusqlite::Connection::open(&path).expect("opened");
+    by_hand
+        .execute_batch(
+            "CREATE TABLE seen (what TEXT); CREATE TRIGGER spy AFTER INSERT ON handfast_handles BEGIN \
+             INSERT INTO seen SELECT file FROM pragma_database_list; END",
+        )
+        .expect("written");
+
+    assert_eq!(mint(&bench(&path, None)).await.expect_err("refused"), "the store is unavailable");
+    by_hand.execute_batch("DROP TRIGGER spy").expect("removed");
+    mint(&bench(&path, None)).await.expect("minted");
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_database_that_cannot_be_written_to_says_so() {

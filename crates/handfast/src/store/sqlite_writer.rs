@@ -144,3 +144,68 @@ fn again(error: &rusqlite::Error) -> rusqlite::Error {
         other => rusqlite::Error::ToSqlConversionFailure(other.to_string().into()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: Duration = Duration::from_millis(100);
+
+    fn writer(setup: &str) -> Writer {
+        let connection = Connection::open_in_memory().expect("opened");
+        connection.execute_batch(setup).expect("set up");
+        Writer::start(connection, TIMEOUT).expect("a thread")
+    }
+
+    async fn number(writer: &Writer, durability: Durability, sql: &'static str) -> Result<i64, StoreError> {
+        writer.write(durability, |connection| connection.query_row(sql, (), |row| row.get(0))).await
+    }
+
+    #[tokio::test]
+    async fn what_must_survive_the_machine_waits_for_the_disk() {
+        const NORMAL: i64 = 1;
+        const FULL: i64 = 2;
+        let writer = writer("");
+        for (durability, expected) in
+            [(Durability::Process, NORMAL), (Durability::Disk, FULL), (Durability::Process, NORMAL)]
+        {
+            let synchronous = number(&writer, durability, "PRAGMA synchronous").await.expect("an answer");
+            assert_eq!(synchronous, expected, "{durability:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_committed_is_told_and_is_in_nobody_elses_transaction() {
+        let writer = writer(
+            "PRAGMA foreign_keys = ON; CREATE TABLE parents (id INTEGER PRIMARY KEY); \
+             CREATE TABLE children (of INTEGER REFERENCES parents DEFERRABLE INITIALLY DEFERRED)",
+        );
+
+        let orphan =
+            writer.write(Durability::Disk, |connection| connection.execute("INSERT INTO children VALUES (7)", ()));
+
+        assert!(matches!(orphan.await, Err(StoreError::Unavailable(_))), "its parent is missing when it is committed");
+        let children = number(&writer, Durability::Disk, "SELECT count(*) FROM children").await;
+        assert_eq!(children.expect("the next one is not held up"), 0);
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_for_a_slow_write_is_told_in_time() {
+        let (go, gone) = std::sync::mpsc::channel::<()>();
+        let writer = writer("");
+        let slow = writer.write(Durability::Process, move |_| {
+            let _ = gone.recv();
+            Ok(())
+        });
+        let behind = number(&writer, Durability::Process, "SELECT 1");
+
+        let (slow, behind) = tokio::join!(slow, behind);
+
+        for told in [slow.map(|()| 0), behind] {
+            let Err(StoreError::Unavailable(source)) = told else { panic!("nobody has written") };
+            assert_eq!(source.to_string(), "no answer within 100ms");
+        }
+        drop(go);
+        assert_eq!(number(&writer, Durability::Process, "SELECT 1").await.expect("it goes on"), 1);
+    }
+}
