@@ -97,6 +97,37 @@ mod postgres {
         }
     }
 
+    /// Somebody else brings the schema up to date: whoever comes meanwhile waits for them.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn whoever_comes_second_waits_for_the_first() {
+        let cluster = Cluster::shared();
+        let url = cluster.database();
+        cluster.sql(
+            &url,
+            "CREATE TABLE handfast_migrations (version integer PRIMARY KEY); INSERT INTO handfast_migrations VALUES (0)",
+        );
+        let (mut first, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.expect("connected");
+        tokio::spawn(connection);
+        let turn = first.transaction().await.expect("a transaction");
+        turn.execute("SELECT version FROM handfast_migrations FOR UPDATE", &[]).await.expect("our turn");
+
+        let second = tokio::spawn({
+            let url = url.clone();
+            async move { PostgresStore::connect(&url, PostgresOptions::default()).await.map(drop) }
+        });
+        let waits = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'handfast' AND datname = '{}' \
+             AND wait_event_type = 'Lock'",
+            url.rsplit('/').next().expect("a name")
+        );
+        while cluster.sql(&url, &waits).trim() != "1" {
+            assert!(!second.is_finished(), "it did not wait");
+        }
+        turn.rollback().await.expect("it is the other's turn");
+
+        second.await.expect("no panic").expect("connected");
+    }
+
     #[tokio::test]
     async fn the_schema_refuses_what_no_record_can_be() {
         let cluster = Cluster::shared();

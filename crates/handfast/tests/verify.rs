@@ -3,7 +3,7 @@
 #[path = "support/bent.rs"]
 mod bent;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use handfast::{
@@ -37,7 +37,7 @@ async fn every_property_holds_in_memory() {
 }
 
 /// What is broken, and the property that must say so. Each is a target that is sound in every other respect.
-const SABOTAGES: [(Sabotage, &str); 20] = [
+const SABOTAGES: [(Sabotage, &str); 22] = [
     (Sabotage::Accepts(Denial::Unknown), "guessing-refused"),
     (Sabotage::Accepts(Denial::Malformed), "guessing-refused"),
     (Sabotage::Accepts(Denial::Unknown), "tenant-bound"),
@@ -58,6 +58,8 @@ const SABOTAGES: [(Sabotage, &str); 20] = [
     (Sabotage::RefusesEverybody, "owner-accepted"),
     (Sabotage::ForgetsToRevoke, "bulk-revocation-complete"),
     (Sabotage::AdvancesTwice, "concurrent-use-consistent"),
+    (Sabotage::FetchesBeforeItRefuses, "subject-bound: another subject was refused, but the object was fetched"),
+    (Sabotage::WritesHandlesDown, "audit-reconciled: an event tells a handle"),
 ];
 
 #[derive(Debug, Clone, Copy)]
@@ -71,22 +73,52 @@ enum Sabotage {
     AdvancesTwice,
     /// It uses every handle once more than it was asked to.
     UsesTwice,
+    /// Before it refuses somebody, the object is fetched, as it would be for whoever was accepted last.
+    FetchesBeforeItRefuses,
+    /// The receipt of a revocation is the handle.
+    WritesHandlesDown,
 }
 
-struct Sabotaged(Arc<dyn Target>, Sabotage);
+struct Sabotaged {
+    target: Arc<dyn Target>,
+    sabotage: Sabotage,
+    accepted: Mutex<Option<(Caller, String, Need)>>,
+}
+
+impl Sabotaged {
+    fn over(target: Arc<dyn Target>, sabotage: Sabotage) -> Arc<dyn Target> {
+        Arc::new(Self { target, sabotage, accepted: Mutex::default() })
+    }
+
+    async fn fetch(&self) {
+        let accepted = self.accepted.lock().expect("not poisoned").clone();
+        if let Some((caller, handle, need)) = accepted {
+            let _ = self.target.resolve(&caller, &handle, &need).await;
+        }
+    }
+}
 
 #[async_trait]
 impl Target for Sabotaged {
     async fn mint(&self, caller: &Caller, grant: Grant) -> Result<String, Denial> {
-        self.0.mint(caller, grant).await
+        self.target.mint(caller, grant).await
     }
 
     async fn resolve(&self, caller: &Caller, presented: &str, need: &Need) -> Result<ObjectVersion, Denial> {
-        let answer = self.0.resolve(caller, presented, need).await;
-        match (self.1, answer) {
+        let answer = self.target.resolve(caller, presented, need).await;
+        match (self.sabotage, answer) {
             (Sabotage::RefusesEverybody, _) => Err(Denial::Unknown),
             (Sabotage::Accepts(wrongly), Err(denial)) if denial == wrongly => Ok("1".parse().expect("a version")),
-            (Sabotage::UsesTwice, _) => self.0.resolve(caller, presented, need).await,
+            (Sabotage::UsesTwice, _) => self.target.resolve(caller, presented, need).await,
+            (Sabotage::FetchesBeforeItRefuses, Ok(version)) => {
+                let accepted = (caller.clone(), presented.to_owned(), need.clone());
+                *self.accepted.lock().expect("not poisoned") = Some(accepted);
+                Ok(version)
+            }
+            (Sabotage::FetchesBeforeItRefuses, Err(denial)) => {
+                self.fetch().await;
+                Err(denial)
+            }
             (_, answer) => answer,
         }
     }
@@ -98,25 +130,33 @@ impl Target for Sabotaged {
         need: &Need,
         to: ObjectVersion,
     ) -> Result<(), (Action, Denial)> {
-        let answer = self.0.advance(caller, presented, need, to).await;
-        if matches!(self.1, Sabotage::AdvancesTwice) { Ok(()) } else { answer }
+        let answer = self.target.advance(caller, presented, need, to).await;
+        if matches!(self.sabotage, Sabotage::AdvancesTwice) { Ok(()) } else { answer }
     }
 
     async fn revoke(&self, caller: &Caller, object: &ObjectType, presented: &str, why: Why) -> Result<(), Denial> {
-        self.0.revoke(caller, object, presented, why).await
+        let receipt = match self.sabotage {
+            Sabotage::WritesHandlesDown => presented.parse().expect("a receipt"),
+            _ => why.receipt,
+        };
+        self.target.revoke(caller, object, presented, Why { receipt, ..why }).await
     }
 
     async fn revoke_all(&self, which: &Selector, why: &Why) -> Result<u64, Denial> {
-        if matches!(self.1, Sabotage::ForgetsToRevoke) { Ok(1) } else { self.0.revoke_all(which, why).await }
+        if matches!(self.sabotage, Sabotage::ForgetsToRevoke) {
+            Ok(1)
+        } else {
+            self.target.revoke_all(which, why).await
+        }
     }
 
     fn selector_of(&self, caller: &Caller) -> Selector {
-        self.0.selector_of(caller)
+        self.target.selector_of(caller)
     }
 }
 
 async fn with(sabotage: Sabotage) -> Vec<Property> {
-    verify(&Lab::sabotaged(in_memory(), |target| Arc::new(Sabotaged(target, sabotage))), |_| {}).await
+    verify(&Lab::sabotaged(in_memory(), |target| Sabotaged::over(target, sabotage)), |_| {}).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,7 +179,7 @@ async fn a_fault_of_one_replica_alone_is_found() {
             if made.get() - 1 != faulty {
                 return target;
             }
-            Arc::new(Sabotaged(target, Sabotage::Accepts(Denial::ForeignPrincipal)))
+            Sabotaged::over(target, Sabotage::Accepts(Denial::ForeignPrincipal))
         });
         let failed = failed(&verify(&lab, |_| {}).await);
 
@@ -148,15 +188,22 @@ async fn a_fault_of_one_replica_alone_is_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_left_behind_is_found() {
-    let Replicas { one, clock, .. } = in_memory();
-    let keeps: Arc<dyn Store> = Arc::new(bent::Bent(one, bent::Bend::KeepsWhatIsErased));
-    let lab = Lab::new(Replicas { one: keeps.clone(), other: keeps, clock });
+async fn a_store_that_is_wrong_in_one_respect_is_found() {
+    use bent::{Bend, Bent};
+    let clock = clock();
+    for (bend, told) in [
+        (Bend::KeepsWhatIsErased, "nothing-left-behind: 10 records"),
+        (Bend::TimeGoesBack(clock.clone()), "expiry-exact: "),
+        (Bend::ForgetsTheFirstReason, "revocation-final: the first reason did not stay"),
+    ] {
+        let store: Arc<dyn Store> = Arc::new(Bent(Arc::new(MemoryStore::new(clock.clone())), bend));
+        let lab = Lab::new(Replicas { one: store.clone(), other: store, clock: clock.clone() });
 
-    let failed = failed(&verify(&lab, |_| {}).await);
+        let failed = failed(&verify(&lab, |_| {}).await);
 
-    assert_eq!(failed.len(), 1, "{failed:#?}");
-    assert!(failed[0].starts_with("nothing-left-behind: 10 records"), "{failed:#?}");
+        assert_eq!(failed.len(), 1, "{failed:#?}");
+        assert!(failed[0].starts_with(told), "{failed:#?}");
+    }
 }
 
 /// The case that looks right in every other respect: one client of a user is as good as another.

@@ -45,7 +45,7 @@ macro_rules! rules {
 /// # Panics
 /// A rule does not hold.
 pub async fn hold(store: &str, fresh: impl AsyncFn() -> Pair) {
-    let rules: [(&str, Rule); 17] = rules! {
+    let rules: [(&str, Rule); 18] = rules! {
         what_is_inserted_is_found_as_it_was
         odd_texts_come_back_as_they_were
         an_existing_digest_is_an_error_and_nothing_changes
@@ -62,6 +62,7 @@ pub async fn hold(store: &str, fresh: impl AsyncFn() -> Pair) {
         nothing_is_revoked_beyond_the_limit
         a_listing_is_in_order_and_in_pages
         what_has_been_dead_for_longer_is_purged
+        the_time_of_an_insert_has_been_seen
         time_does_not_go_back
     };
     for (name, rule) in rules {
@@ -446,6 +447,18 @@ async fn what_has_been_dead_for_longer_is_purged(Pair { one, other, clock }: Pai
     assert_eq!(purge(Duration::MAX).await, 0);
     assert_eq!(other.erase(&[living.digest, idle.digest]).await.expect("an answer"), 1);
     assert_eq!(see(&one, &living).await, None);
+}
+
+async fn the_time_of_an_insert_has_been_seen(Pair { one, clock, .. }: Pair) {
+    let new = new();
+    put(&one, &new).await;
+    clock.set(after(10_000_000));
+    put(&one, &NewRecord { digest: Digest(*random()), ..new.clone() }).await;
+    clock.set(after(-5_000_000));
+
+    let found = one.find(&key(&new)).await.expect("an answer").expect("found");
+
+    assert_eq!(found.now, after(10_000_000));
 }
 
 async fn time_does_not_go_back(Pair { one, other, clock }: Pair) {

@@ -4,18 +4,22 @@
 use std::{sync::Arc, time::Duration};
 
 use handfast::{
-    Digest, Key, NewRecord, ObjectVersion, Why, async_trait,
-    clock::Timestamp,
+    Digest, Key, NewRecord, ObjectVersion, Reason, Why, async_trait,
+    clock::{Clock, ManualClock, Timestamp},
     store::{Found, Lifespan, Listed, Selector, Store, StoreError},
 };
 
 /// What is wrong with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Bend {
     /// It cannot move an end.
     CannotTouch,
     /// It says that it has removed records.
     KeepsWhatIsErased,
+    /// It forgets what time it was when this clock is set back.
+    TimeGoesBack(Arc<ManualClock>),
+    /// It tells of every revocation another reason than it was given at first.
+    ForgetsTheFirstReason,
 }
 
 pub(crate) struct Bent(pub(crate) Arc<dyn Store>, pub(crate) Bend);
@@ -27,11 +31,15 @@ impl Store for Bent {
     }
 
     async fn find(&self, key: &Key) -> Result<Option<Found>, StoreError> {
-        self.0.find(key).await
+        let mut found = self.0.find(key).await?;
+        if let (Bend::TimeGoesBack(clock), Some(found)) = (&self.1, &mut found) {
+            found.now = clock.now();
+        }
+        Ok(found)
     }
 
     async fn touch(&self, key: &Key, ends: Timestamp) -> Result<bool, StoreError> {
-        if self.1 == Bend::CannotTouch { Err(StoreError::Full) } else { self.0.touch(key, ends).await }
+        if matches!(self.1, Bend::CannotTouch) { Err(StoreError::Full) } else { self.0.touch(key, ends).await }
     }
 
     async fn advance(&self, key: &Key, from: &ObjectVersion, to: &ObjectVersion) -> Result<bool, StoreError> {
@@ -49,7 +57,13 @@ impl Store for Bent {
     }
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {
-        self.0.list(which, after, limit).await
+        let mut listed = self.0.list(which, after, limit).await?;
+        if matches!(self.1, Bend::ForgetsTheFirstReason) {
+            for revoked in listed.records.iter_mut().filter_map(|record| record.revoked.as_mut()) {
+                revoked.why.reason = Reason::new("the last one").expect("a reason");
+            }
+        }
+        Ok(listed)
     }
 
     async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError> {
@@ -57,6 +71,6 @@ impl Store for Bent {
     }
 
     async fn erase(&self, digests: &[Digest]) -> Result<u64, StoreError> {
-        if self.1 == Bend::KeepsWhatIsErased { Ok(digests.len() as u64) } else { self.0.erase(digests).await }
+        if matches!(self.1, Bend::KeepsWhatIsErased) { Ok(digests.len() as u64) } else { self.0.erase(digests).await }
     }
 }
