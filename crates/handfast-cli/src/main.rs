@@ -44,6 +44,7 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "there is one of it")]
 enum Command {
     /// Test a server: two identities, one mutation, controls that could have said no
     #[cfg(feature = "probe")]
