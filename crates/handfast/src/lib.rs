@@ -68,9 +68,11 @@ mod caller;
 pub mod clock;
 mod describe;
 mod handle;
+mod keys;
 mod policy;
 mod record;
 mod refusal;
+pub mod seal;
 mod secret;
 pub mod store;
 mod text;
@@ -89,12 +91,13 @@ pub use handle::{
     Asked, BackendDown, Grant, Handle, Handles, Loaded, MintError, Minted, Need, NotAuthorized, ObjectAuthority,
     Resolved, Revoked, Setup, TOMBSTONE, text::parse as parse_handle,
 };
+pub use keys::{KeyId, KeyUse, Keys, KeysError};
 pub use policy::{Bound, NoSuchNeed, Policy, PolicyError, Prefix, Rules, RulesError, ToolName};
 pub use record::{
     Digest, Key, NewRecord, NotADigest, Object, ObjectRef, ObjectType, ObjectVersion, Partition, PolicyVersion, Reason,
     Receipt, Record, Revocation, SubjectKey, Why,
 };
 pub use refusal::{Denial, Outward, Refused};
-pub use secret::{KeyId, Keys, KeysError, SecretText};
+pub use secret::SecretText;
 pub use store::Selector;
 pub use text::TextError;

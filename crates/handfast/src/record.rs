@@ -7,7 +7,8 @@ use aws_lc_rs::digest;
 use crate::{
     caller::{ClientId, Principal, ScopeSet, Tenant},
     clock::{Timestamp, later},
-    secret::{KeyId, Keys, hex},
+    keys::{KeyId, Keys},
+    secret::hex,
     text::{self, identifier},
 };
 

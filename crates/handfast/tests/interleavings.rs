@@ -15,7 +15,7 @@ use std::{
 use handfast::{
     Denial, Digest, Key, NewRecord, ObjectVersion, Revoked, Why, async_trait,
     clock::Timestamp,
-    store::{Found, Lifespan, Listed, MemoryStore, Selector, Store, StoreError},
+    store::{Found, Lifespan, Listed, MemoryStore, Selector, SpendId, Store, StoreError},
 };
 use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
 use support::{Baskets, Bench, alice, clock, grant, principal, read, why};
@@ -274,6 +274,10 @@ impl Store for Stepped {
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {
         yield_now().await;
         self.inner.list(which, after, limit).await
+    }
+
+    async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError> {
+        self.inner.spend(id, until).await
     }
 
     async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError> {

@@ -45,7 +45,7 @@ mod sqlite {
 
         let error = SqliteStore::open(&path, SqliteOptions::default()).map(drop).expect_err("refused").to_string();
 
-        assert_eq!(error, "the store has schema version 7; this program knows versions up to 1: use a newer handfast");
+        assert_eq!(error, "the store has schema version 7; this program knows versions up to 2: use a newer handfast");
     }
 
     #[test]
@@ -152,7 +152,7 @@ mod postgres {
 
         let error = PostgresStore::connect(&url, PostgresOptions::default()).await.map(drop).expect_err("refused");
 
-        let expected = "the store has schema version 7; this program knows versions up to 1: use a newer handfast";
+        let expected = "the store has schema version 7; this program knows versions up to 2: use a newer handfast";
         assert_eq!(error.to_string(), expected);
     }
 

@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use handfast::{
     Caller, Denial, Digest, Key, Need, NewRecord, NotAuthorized, ObjectVersion, Why, async_trait,
     clock::{ManualClock, Timestamp},
-    store::{Found, Lifespan, Listed, MemoryStore, Selector, Store, StoreError},
+    store::{Found, Lifespan, Listed, MemoryStore, Selector, SpendId, Store, StoreError},
 };
 use support::{Bench, POLICY, alice, caller, clock, denied, grant, need, read, why};
 
@@ -193,6 +193,10 @@ impl Store for Counted {
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {
         self.inner.list(which, after, limit).await
+    }
+
+    async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError> {
+        self.inner.spend(id, until).await
     }
 
     async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError> {

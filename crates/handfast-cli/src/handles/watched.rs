@@ -9,7 +9,7 @@ use std::{
 use handfast::{
     Digest, Key, NewRecord, ObjectVersion, Why, async_trait,
     clock::Timestamp,
-    store::{Found, Lifespan, Listed, Selector, Store, StoreError},
+    store::{Found, Lifespan, Listed, Selector, SpendId, Store, StoreError},
 };
 
 /// What the store said last when it did not do what it was asked.
@@ -71,6 +71,10 @@ impl Store for Watched {
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {
         self.trouble.note(self.inner.list(which, after, limit).await)
+    }
+
+    async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError> {
+        self.trouble.note(self.inner.spend(id, until).await)
     }
 
     async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError> {

@@ -104,11 +104,11 @@ mod tests {
     use crate::{
         caller::{ClientId, ScopeSet, Tenant},
         clock::from_micros,
+        keys::KeyId,
         record::{
             Digest, NewRecord, Object, ObjectRef, ObjectType, ObjectVersion, PolicyVersion, Reason, Receipt,
             Revocation, Why,
         },
-        secret::KeyId,
     };
 
     const NOW: i64 = 1_800_000_000_000_000;

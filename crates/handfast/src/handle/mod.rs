@@ -25,10 +25,10 @@ use witness::Witness;
 use crate::{
     audit::{Action, AuditEvent, AuditSink},
     caller::{Caller, Scope},
+    keys::{KeyId, Keys},
     policy::{Policy, Rules},
     record::{Object, ObjectType, ObjectVersion, Partition, SubjectKey},
     refusal::Denial,
-    secret::{KeyId, Keys},
     store::Store,
 };
 

@@ -4,15 +4,16 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use super::{Found, Selector, Store, StoreError};
+use super::{Found, Selector, SpendId, Store, StoreError};
 use crate::{
     caller::{ClientId, ScopeSet, Tenant},
     clock::{ManualClock, Timestamp, from_micros, later},
+    keys::KeyId,
     record::{
         Digest, Key, NewRecord, Object, ObjectRef, ObjectType, ObjectVersion, Partition, PolicyVersion, Reason,
         Receipt, Record, SubjectKey, Why,
     },
-    secret::{KeyId, random},
+    secret::random,
 };
 
 /// Two connections to one empty store, and the clock by which both of them judge.
@@ -45,7 +46,7 @@ macro_rules! rules {
 /// # Panics
 /// A rule does not hold.
 pub async fn hold(store: &str, fresh: impl AsyncFn() -> Pair) {
-    let rules: [(&str, Rule); 18] = rules! {
+    let rules: [(&str, Rule); 21] = rules! {
         what_is_inserted_is_found_as_it_was
         odd_texts_come_back_as_they_were
         an_existing_digest_is_an_error_and_nothing_changes
@@ -62,6 +63,9 @@ pub async fn hold(store: &str, fresh: impl AsyncFn() -> Pair) {
         nothing_is_revoked_beyond_the_limit
         a_listing_is_in_order_and_in_pages
         what_has_been_dead_for_longer_is_purged
+        what_is_spent_is_spent_once
+        of_many_who_spend_at_once_one_is_first
+        a_mark_stays_until_its_time_is_over
         the_time_of_an_insert_has_been_seen
         time_does_not_go_back
     };
@@ -447,6 +451,48 @@ async fn what_has_been_dead_for_longer_is_purged(Pair { one, other, clock }: Pai
     assert_eq!(purge(Duration::MAX).await, 0);
     assert_eq!(other.erase(&[living.digest, idle.digest]).await.expect("an answer"), 1);
     assert_eq!(see(&one, &living).await, None);
+}
+
+async fn what_is_spent_is_spent_once(Pair { one, other, .. }: Pair) {
+    let (id, neighbour) = (SpendId([7; 16]), SpendId([8; 16]));
+
+    assert!(one.spend(&id, after(1)).await.expect("an answer"));
+    assert!(!other.spend(&id, after(1)).await.expect("an answer"));
+    assert!(!one.spend(&id, after(2)).await.expect("an answer"));
+    assert!(other.spend(&neighbour, after(1)).await.expect("an answer"));
+}
+
+async fn of_many_who_spend_at_once_one_is_first(Pair { one, other, .. }: Pair) {
+    for round in 0..10 {
+        let id = SpendId([round; 16]);
+        let all: Vec<_> = (0..8)
+            .map(|which| if which % 2 == 0 { one.clone() } else { other.clone() })
+            .map(|store| tokio::spawn(async move { store.spend(&id, after(1)).await.expect("an answer") }))
+            .collect();
+        let mut first = 0;
+        for one in all {
+            first += usize::from(one.await.expect("no panic"));
+        }
+        assert_eq!(first, 1);
+    }
+}
+
+async fn a_mark_stays_until_its_time_is_over(Pair { one, other, clock }: Pair) {
+    let (early, late) = (SpendId([1; 16]), SpendId([2; 16]));
+    for (id, until) in [(early, after(1_000_000)), (late, after(2_000_000))] {
+        assert!(one.spend(&id, until).await.expect("an answer"));
+    }
+    let second = Duration::from_secs(1);
+    let purge = async || one.purge(second, 100).await.expect("an answer");
+    clock.set(after(2_000_000));
+    assert_eq!(purge().await, 0, "not for longer");
+    clock.set(after(2_000_001));
+    assert_eq!(purge().await, 1);
+
+    assert!(!other.spend(&late, after(3_000_000)).await.expect("an answer"));
+    assert!(other.spend(&early, after(3_000_000)).await.expect("an answer"));
+    clock.set(after(4_000_001));
+    assert_eq!(one.purge(second, 1).await.expect("an answer"), 1, "no more than the limit");
 }
 
 async fn the_time_of_an_insert_has_been_seen(Pair { one, clock, .. }: Pair) {

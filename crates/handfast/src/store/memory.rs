@@ -8,7 +8,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{Found, Lifespan, Listed, Selector, Store, StoreError};
+use super::{Found, Lifespan, Listed, Selector, SpendId, Store, StoreError};
 use crate::{
     clock::{Clock, Horizon, Timestamp, earlier},
     record::{Digest, Key, NewRecord, ObjectVersion, Record, Revocation, Why},
@@ -17,6 +17,7 @@ use crate::{
 /// Records in memory. They end with the process.
 pub struct MemoryStore {
     records: Mutex<BTreeMap<Digest, Record>>,
+    spent: Mutex<BTreeMap<SpendId, Timestamp>>,
     clock: Arc<dyn Clock>,
     horizon: Horizon,
 }
@@ -25,11 +26,15 @@ impl MemoryStore {
     /// An empty store with this clock.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { records: Mutex::default(), clock, horizon: Horizon::new() }
+        Self { records: Mutex::default(), spent: Mutex::default(), clock, horizon: Horizon::new() }
     }
 
     fn now(&self) -> Timestamp {
         self.horizon.reach(self.clock.now())
+    }
+
+    fn spent(&self) -> MutexGuard<'_, BTreeMap<SpendId, Timestamp>> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn records(&self) -> MutexGuard<'_, BTreeMap<Digest, Record>> {
@@ -101,6 +106,16 @@ impl Store for MemoryStore {
         Ok(Listed { records, now })
     }
 
+    async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError> {
+        match self.spent().entry(*id) {
+            Entry::Occupied(_) => Ok(false),
+            Entry::Vacant(free) => {
+                free.insert(until);
+                Ok(true)
+            }
+        }
+    }
+
     async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError> {
         let now = self.now();
         let cutoff = earlier(now, dead_for);
@@ -108,7 +123,10 @@ impl Store for MemoryStore {
         let dead = records.values().filter(|record| record.dead_since(now).is_some_and(|since| since < cutoff));
         let dead: Vec<Digest> = dead.take(limit as usize).map(|record| record.digest).collect();
         dead.iter().for_each(|digest| drop(records.remove(digest)));
-        Ok(dead.len() as u64)
+        let mut spent = self.spent();
+        let over: Vec<SpendId> = spent.iter().filter(|(_, until)| **until < cutoff).map(|(id, _)| *id).collect();
+        let over = over.iter().take(limit as usize).map(|id| spent.remove(id)).count();
+        Ok((dead.len() + over) as u64)
     }
 
     async fn erase(&self, digests: &[Digest]) -> Result<u64, StoreError> {

@@ -33,8 +33,8 @@ pub use url::{OpenOptions, open};
 use crate::{
     caller::{ClientId, Principal, Tenant},
     clock::{Timestamp, from_micros, later},
+    keys::Keys,
     record::{Digest, Key, NewRecord, ObjectRef, ObjectType, ObjectVersion, PolicyVersion, Record, SubjectKey, Why},
-    secret::Keys,
 };
 
 /// Where records are kept. Every method ends within the store's own timeout, and no method has a default: what a store
@@ -69,11 +69,34 @@ pub trait Store: Send + Sync {
     /// Up to `limit` of the records selected, dead or alive, in the order of their digests, after this digest.
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError>;
 
-    /// Removes up to `limit` records that have been dead for longer than this, and says how many.
+    /// Marks something as used up, and says whether it was the first to do so: of many who do it at once, in whatever
+    /// processes, one is. The mark stays until this time at least, also after a crash.
+    async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError>;
+
+    /// Removes up to `limit` records that have been dead for longer than this, and as many marks of what was used up
+    /// whose time has been over for as long; says how many of both.
     async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError>;
 
     /// Removes records at once, dead or alive, and says how many: their handles are unknown then.
     async fn erase(&self, digests: &[Digest]) -> Result<u64, StoreError>;
+}
+
+/// What can be used up: the random id of a state that may be used once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SpendId(pub(crate) [u8; 16]);
+
+impl SpendId {
+    /// An id from its bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The 16 bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
 }
 
 /// The longest timeout that is heeded; a longer one is taken as this.
@@ -233,8 +256,8 @@ pub enum StoreError {
     ReadOnly,
     /// Its database does not let this user do that.
     #[error(
-        "the database does not let this user do that: GRANT SELECT, INSERT, UPDATE, DELETE ON handfast_handles, and \
-         SELECT ON handfast_migrations"
+        "the database does not let this user do that: GRANT SELECT, INSERT, UPDATE, DELETE ON handfast_handles and \
+         handfast_spent, and SELECT ON handfast_migrations"
     )]
     Forbidden,
     /// It holds what this program cannot read, and would not have written.

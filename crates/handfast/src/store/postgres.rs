@@ -15,7 +15,7 @@ use tokio_postgres::{
 };
 
 use super::{
-    Found, LONGEST_TIMEOUT, Lifespan, Listed, OLDER, Selector, Store, StoreError,
+    Found, LONGEST_TIMEOUT, Lifespan, Listed, OLDER, Selector, SpendId, Store, StoreError,
     postgres_pool::{self, Schema, in_time, lend},
     postgres_readers::Readers,
     sql::{COLUMNS, Columns, Conditions, Value, micros},
@@ -274,16 +274,28 @@ impl Store for PostgresStore {
         Ok(Listed { records: found.map(record).collect::<Result<_, _>>()?, now: self.horizon.reach(now) })
     }
 
+    async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError> {
+        const SPEND: &str =
+            "INSERT INTO handfast_spent (id, until) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id";
+        let values: Values<'_> = &[&id.as_bytes().as_slice(), &system_time(until)];
+        Ok(self.prepared(SPEND, values).await?.len() == 1)
+    }
+
     async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError> {
         let sql = format!(
             "WITH cutoff AS (SELECT {NOW} - $3::bigint * interval '1 microsecond' AS at) DELETE FROM handfast_handles \
              WHERE digest IN (SELECT digest FROM handfast_handles, cutoff WHERE ends_at < at OR revoked_at < at \
              LIMIT {limit}) RETURNING digest"
         );
+        let forget = format!(
+            "WITH cutoff AS (SELECT {NOW} - $3::bigint * interval '1 microsecond' AS at) DELETE FROM handfast_spent \
+             WHERE id IN (SELECT id FROM handfast_spent, cutoff WHERE until < at LIMIT {limit}) RETURNING id"
+        );
         let (manual, seen) = self.time();
         // A database knows no time before the beginning; nothing has been dead for a hundred years.
         let dead_for = micros(dead_for.min(Duration::from_secs(100 * 366 * 24 * 3600)));
-        Ok(self.occasional(&sql, &[&manual, &seen, &dead_for]).await?.len() as u64)
+        let dead = self.occasional(&sql, &[&manual, &seen, &dead_for]).await?.len();
+        Ok((dead + self.occasional(&forget, &[&manual, &seen, &dead_for]).await?.len()) as u64)
     }
 
     async fn erase(&self, digests: &[Digest]) -> Result<u64, StoreError> {

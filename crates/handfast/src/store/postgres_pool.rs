@@ -19,10 +19,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{StoreError, sql::known};
 
-const MIGRATIONS: [(i32, &str); 1] = [(1, include_str!("../../migrations/postgres/0001_handles.sql"))];
+const MIGRATIONS: [(i32, &str); 2] = [
+    (1, include_str!("../../migrations/postgres/0001_handles.sql")),
+    (2, include_str!("../../migrations/postgres/0002_spent.sql")),
+];
 
 /// The newest of them.
-const NEWEST: i32 = 1;
+const NEWEST: i32 = 2;
 
 /// A pool of connections that are opened as they are needed.
 pub(super) fn open(url: &str, connections: usize, timeout: Duration) -> Result<Pool, StoreError> {

@@ -6,8 +6,8 @@ use super::{Selector, StoreError};
 use crate::{
     caller::ScopeSet,
     clock::Timestamp,
+    keys::KeyId,
     record::{Digest, Object, Partition, Record, Revocation, SubjectKey, Why},
-    secret::KeyId,
     text::TextError,
 };
 

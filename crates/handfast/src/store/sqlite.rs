@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, ToSql, params_from_iter, types::ToSqlOutput};
 
 use super::{
-    Found, LONGEST_TIMEOUT, Lifespan, Listed, OLDER, Selector, Store, StoreError,
+    Found, LONGEST_TIMEOUT, Lifespan, Listed, OLDER, Selector, SpendId, Store, StoreError,
     sql::{COLUMNS, Columns, Conditions, Value, known, micros},
     sqlite_writer::{Durability, Writer},
 };
@@ -56,10 +56,13 @@ const TOLERANCE: Duration = Duration::from_secs(60);
 /// How many idle connections are kept for reading.
 const READERS: usize = 16;
 
-const MIGRATIONS: [(u32, &str); 1] = [(1, include_str!("../../migrations/sqlite/0001_handles.sql"))];
+const MIGRATIONS: [(u32, &str); 2] = [
+    (1, include_str!("../../migrations/sqlite/0001_handles.sql")),
+    (2, include_str!("../../migrations/sqlite/0002_spent.sql")),
+];
 
 /// The newest of them.
-const NEWEST: u32 = 1;
+const NEWEST: u32 = 2;
 
 /// The record of a key.
 static FIND: LazyLock<String> = LazyLock::new(|| {
@@ -259,13 +262,24 @@ impl Store for SqliteStore {
         Ok(Listed { records: records.into_iter().collect::<Result<_, _>>()?, now: self.now() })
     }
 
+    async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError> {
+        const SPEND: &str = "INSERT OR IGNORE INTO handfast_spent (id, until) VALUES ($1, $2)";
+        let (id, until) = (*id, until.as_microsecond());
+        let spend = move |connection: &Connection| connection.prepare_cached(SPEND)?.execute((id.as_bytes(), until));
+        // A mark that is lost lets the same thing happen twice, so it waits for the disk.
+        Ok(self.writer.write(Durability::Disk, spend).await? == 1)
+    }
+
     async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError> {
         const PURGE: &str = "DELETE FROM handfast_handles WHERE digest IN (SELECT digest FROM handfast_handles \
              WHERE ends_at < $1 OR revoked_at < $2 LIMIT $3)";
+        const FORGET: &str = "DELETE FROM handfast_spent WHERE id IN (SELECT id FROM handfast_spent WHERE until < $1 \
+             LIMIT $2)";
         let now = self.teller();
         let purge = move |connection: &Connection| {
             let cutoff = earlier(now(), dead_for).as_microsecond();
-            connection.prepare_cached(PURGE)?.execute((cutoff, cutoff, limit))
+            let dead = connection.prepare_cached(PURGE)?.execute((cutoff, cutoff, limit))?;
+            Ok(dead + connection.prepare_cached(FORGET)?.execute((cutoff, limit))?)
         };
         self.writer.write(Durability::Process, purge).await.map(|removed| removed as u64)
     }

@@ -15,10 +15,11 @@ use crate::{
     caller::{Caller, ClientId, Issuer, Principal, Scope, ScopeSet, Tenant},
     clock::{Clock, ManualClock, later},
     handle::{Grant, Handles, Need, Setup},
+    keys::Keys,
     policy::Policy,
     record::{Digest, Object, ObjectRef, ObjectType, ObjectVersion, Reason, Receipt, Why},
     refusal::Denial,
-    secret::{Keys, hex, random},
+    secret::{hex, random},
     store::{Selector, Store},
 };
 

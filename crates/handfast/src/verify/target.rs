@@ -17,7 +17,7 @@ use crate::{
     handle::{Asked, BackendDown, Grant, Handles, Loaded, Need, NotAuthorized, ObjectAuthority},
     record::{Digest, Key, NewRecord, Object, ObjectRef, ObjectType, ObjectVersion, Why},
     refusal::Denial,
-    store::{Found, Lifespan, Listed, Selector, Store, StoreError},
+    store::{Found, Lifespan, Listed, Selector, SpendId, Store, StoreError},
 };
 
 /// What is verified: [`Handles`], or something that claims to do the same.
@@ -183,6 +183,10 @@ impl Store for Cut {
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {
         self.reach()?.list(which, after, limit).await
+    }
+
+    async fn spend(&self, id: &SpendId, until: crate::clock::Timestamp) -> Result<bool, StoreError> {
+        self.reach()?.spend(id, until).await
     }
 
     async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError> {

@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 use handfast::{
     Digest, Key, NewRecord, ObjectVersion, Reason, Why, async_trait,
     clock::{Clock, ManualClock, Timestamp},
-    store::{Found, Lifespan, Listed, Selector, Store, StoreError},
+    store::{Found, Lifespan, Listed, Selector, SpendId, Store, StoreError},
 };
 
 /// What is wrong with it.
@@ -64,6 +64,10 @@ impl Store for Bent {
             }
         }
         Ok(listed)
+    }
+
+    async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError> {
+        self.0.spend(id, until).await
     }
 
     async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError> {

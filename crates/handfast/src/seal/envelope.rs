@@ -1,0 +1,187 @@
+//! The bytes of an envelope, and their one spelling. `docs/envelope.md` says the same in words, for other languages.
+
+use aws_lc_rs::aead::{Aad, NONCE_LEN, Nonce};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+
+use super::{SealError, StateDenial};
+use crate::{
+    clock::{Timestamp, from_micros},
+    keys::{KeyId, KeyUse, Keys},
+    secret::random_bytes,
+};
+
+/// How every envelope begins, so that people and scanners recognise it.
+const MARK: &str = "hf1.";
+/// The version of the format, and the cipher: AES-256-GCM-SIV.
+const FORMAT: [u8; 2] = [1, 1];
+/// What every authentication tag covers besides the header, so that no key's output means anything elsewhere.
+const LABEL: &[u8] = b"handfast request state";
+
+const HEADER: usize = FORMAT.len() + 8;
+const TAG: usize = 16;
+/// The times, the round and the id, which come first inside.
+const FIXED: usize = ID + 8 + 8 + 8 + 2;
+const ID: usize = 16;
+
+/// How many bytes an envelope has at most inside.
+const MOST_INSIDE: usize = 64 * 1024;
+/// How many keys of questions, and how many bytes each of them has at most.
+const MOST_ASKED: usize = 64;
+const LONGEST_ASKED: usize = 256;
+/// How long the text of an envelope is at most. Nothing longer is looked at.
+const LONGEST: usize = MARK.len() + (HEADER + NONCE_LEN + MOST_INSIDE + TAG).div_ceil(3) * 4;
+
+/// What stands inside an envelope.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Contents<'c> {
+    pub(super) id: [u8; ID],
+    pub(super) issued: Timestamp,
+    pub(super) expires: Timestamp,
+    pub(super) deadline: Timestamp,
+    pub(super) round: u16,
+    pub(super) binding: &'c [u8],
+    pub(super) asked: Vec<&'c str>,
+    pub(super) state: &'c [u8],
+}
+
+/// Seals this under the key that seals: the text of the envelope.
+pub(super) fn seal(contents: &Contents<'_>, keys: &Keys) -> Result<String, SealError> {
+    // The nonce and the id are drawn in one call: it is half of the work.
+    let mut nonce = [0; NONCE_LEN];
+    let random = random_bytes::<{ NONCE_LEN + ID }>();
+    nonce.copy_from_slice(&random[..NONCE_LEN]);
+    let contents = Contents { id: random[NONCE_LEN..].try_into().expect("as many as were drawn"), ..contents.clone() };
+    with_nonce(&contents, keys, nonce)
+}
+
+fn with_nonce(contents: &Contents<'_>, keys: &Keys, nonce: [u8; NONCE_LEN]) -> Result<String, SealError> {
+    let (id, key) = keys.sealing();
+    let mut bytes = Vec::with_capacity(256 + contents.binding.len() + contents.state.len());
+    bytes.extend_from_slice(&FORMAT);
+    bytes.extend_from_slice(id.as_bytes());
+    bytes.extend_from_slice(&nonce);
+    let inside = HEADER + NONCE_LEN;
+    contents.write(&mut bytes)?;
+    if bytes.len() - inside > MOST_INSIDE {
+        return Err(SealError::TooLarge);
+    }
+    let (header, rest) = bytes.split_at_mut(HEADER);
+    let tag = key
+        .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), associated(header), &mut rest[NONCE_LEN..])
+        .expect("what is inside is far below what the cipher takes");
+    bytes.extend_from_slice(tag.as_ref());
+    let mut text = String::with_capacity(MARK.len() + bytes.len().div_ceil(3) * 4);
+    text.push_str(MARK);
+    URL_SAFE_NO_PAD.encode_string(bytes, &mut text);
+    Ok(text)
+}
+
+/// An envelope that was found authentic, and its bytes.
+pub(super) struct Authentic {
+    bytes: Vec<u8>,
+    end: usize,
+}
+
+/// The key id in the header of an envelope, without a look at anything else.
+pub(super) fn key_of(text: &str) -> Result<KeyId, StateDenial> {
+    let bytes = decode(text)?;
+    Ok(KeyId::from_bytes(bytes[FORMAT.len()..HEADER].try_into().expect("8 bytes")))
+}
+
+/// Opens this text: its one spelling, its one key, every bit as it was sealed.
+pub(super) fn open(text: &str, keys: &Keys) -> Result<Authentic, StateDenial> {
+    let mut bytes = decode(text)?;
+    let (header, rest) = bytes.split_at_mut(HEADER);
+    // One key is tried, the one that the header names; and the header is under the tag.
+    let id = KeyId::from_bytes(header[FORMAT.len()..].try_into().expect("8 bytes"));
+    let key = match keys.state_key(id) {
+        Some((KeyUse::Sealing | KeyUse::Opening, key)) => key,
+        Some((KeyUse::Retired, _)) => return Err(StateDenial::RetiredKey),
+        None => return Err(StateDenial::UnknownKey),
+    };
+    let (nonce, sealed) = rest.split_at_mut(NONCE_LEN);
+    let nonce = Nonce::try_assume_unique_for_key(nonce).expect("12 bytes");
+    let opened = key.open_in_place(nonce, associated(header), sealed).map_err(|_| StateDenial::Forged)?;
+    let end = HEADER + NONCE_LEN + opened.len();
+    Ok(Authentic { bytes, end })
+}
+
+fn decode(text: &str) -> Result<Vec<u8>, StateDenial> {
+    if text.len() > LONGEST {
+        return Err(StateDenial::TooLong);
+    }
+    let body = text.strip_prefix(MARK).ok_or(StateDenial::Malformed)?;
+    // It takes no padding, and no bits beyond the last byte: an envelope has one spelling.
+    let bytes = URL_SAFE_NO_PAD.decode(body).map_err(|_| StateDenial::Malformed)?;
+    if bytes.len() < HEADER + NONCE_LEN + FIXED + TAG {
+        return Err(StateDenial::Malformed);
+    }
+    if bytes[..FORMAT.len()] != FORMAT { Err(StateDenial::UnknownFormat) } else { Ok(bytes) }
+}
+
+fn associated(header: &[u8]) -> Aad<Vec<u8>> {
+    Aad::from([LABEL, header].concat())
+}
+
+impl Authentic {
+    /// What is inside.
+    pub(super) fn contents(&self) -> Result<Contents<'_>, StateDenial> {
+        // Whoever has the key has written it, so this does not fail.
+        Contents::read(&self.bytes[HEADER + NONCE_LEN..self.end]).ok_or(StateDenial::Malformed)
+    }
+}
+
+impl<'c> Contents<'c> {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), SealError> {
+        let Self { id, issued, expires, deadline, round, binding, asked, state } = self;
+        out.extend_from_slice(id);
+        for time in [issued, expires, deadline] {
+            out.extend_from_slice(&time.as_microsecond().to_be_bytes());
+        }
+        out.extend_from_slice(&round.to_be_bytes());
+        block(out, binding);
+        if asked.len() > MOST_ASKED || asked.iter().any(|key| key.len() > LONGEST_ASKED) {
+            return Err(SealError::TooManyQuestions);
+        }
+        out.push(u8::try_from(asked.len()).map_err(|_| SealError::TooManyQuestions)?);
+        for key in asked {
+            block(out, key.as_bytes());
+        }
+        out.extend_from_slice(state);
+        Ok(())
+    }
+
+    fn read(bytes: &'c [u8]) -> Option<Self> {
+        let mut rest = bytes;
+        let id = *chunk(&mut rest)?;
+        let mut time = || chunk(&mut rest).map(|bytes| from_micros(i64::from_be_bytes(*bytes)));
+        let (issued, expires, deadline) = (time()?, time()?, time()?);
+        let round = u16::from_be_bytes(*chunk(&mut rest)?);
+        let binding = read_block(&mut rest)?;
+        let [count] = *chunk(&mut rest)?;
+        let mut asked = Vec::with_capacity(count.into());
+        for _ in 0..count {
+            asked.push(std::str::from_utf8(read_block(&mut rest)?).ok()?);
+        }
+        Some(Self { id, issued, expires, deadline, round, binding, asked, state: rest })
+    }
+}
+
+fn block(out: &mut Vec<u8>, bytes: &[u8]) {
+    // Never longer: what is inside has its bound far below, and is refused beyond it.
+    out.extend_from_slice(&u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_be_bytes());
+    out.extend_from_slice(bytes);
+}
+
+fn read_block<'c>(rest: &mut &'c [u8]) -> Option<&'c [u8]> {
+    let length = usize::try_from(u32::from_be_bytes(*chunk(rest)?)).ok()?;
+    let (block, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(block)
+}
+
+fn chunk<'c, const N: usize>(rest: &mut &'c [u8]) -> Option<&'c [u8; N]> {
+    let (chunk, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(chunk)
+}
