@@ -113,12 +113,14 @@ async fn interruptible(command: Command) -> ExitCode {
     #[cfg(not(feature = "twins"))]
     let serves = false;
     tokio::select! {
-        code = run(command) => code,
+        // First, so that nothing is begun before a signal would be heard.
+        biased;
         // To be ended is how a server ends.
         () = interrupted() => if serves { ExitCode::SUCCESS } else {
             output::complain("interrupted");
             ExitCode::from(130)
-        }
+        },
+        code = run(command) => code,
     }
 }
 
