@@ -197,7 +197,7 @@ async fn what_the_server_is_told_holds_for_every_connection() {
 
     bench.handles.revoke(&alice(), &"basket".parse().expect("a type"), &handle, why("x")).await.expect("revoked");
 
-    assert_eq!(cluster.sql(&url, "SELECT what FROM told").trim(), "on read committed 1s");
+    assert_eq!(cluster.sql(&url, "SELECT what FROM told").trim(), "on read committed 900ms");
 }
 
 #[tokio::test]
