@@ -203,15 +203,21 @@ fn command_meant() -> String {
     words.join(" ")
 }
 
-/// What clap says, without repeating what may be a secret in a place where it does not belong: a URL may hold a password,
-/// and a handle, a key or a token is a long word.
+/// What clap says, without repeating what may be a secret in a place where it does not belong: a URL or keywords may hold
+/// a password, and a handle, a key or a token is a long word.
 fn without_secrets(error: &clap::Error) -> String {
     let secret = |text: &str| {
         let between = |byte: &u8| !(byte.is_ascii_alphanumeric() || [b'-', b'_'].contains(byte));
-        text.contains("://") || text.as_bytes().split(between).any(|word| word.len() >= SECRET_WORD)
+        text.contains(['@', '='])
+            || text.contains("://")
+            || text.as_bytes().split(between).any(|word| word.len() >= SECRET_WORD)
     };
     error.context().fold(error.render().to_string(), |text, (_, value)| match value {
-        ContextValue::String(given) if secret(given) => text.replace(given, "…"),
+        ContextValue::String(given) => {
+            // What clap shows has no escape sequences in it, however many were given.
+            let shown = anstream::adapter::strip_str(given).to_string();
+            if secret(&shown) { text.replace(&shown, "…") } else { text }
+        }
         _ => text,
     })
 }

@@ -263,6 +263,7 @@ impl Store for PostgresStore {
         );
         let left = Conditions::of(which, 1);
         let after = after.as_ref().map_or(&[] as &[u8], |digest| digest.as_bytes());
+        let mut in_vain = 0;
         let every = async {
             loop {
                 let (manual, seen) = self.time();
@@ -276,11 +277,14 @@ impl Store for PostgresStore {
                 if !revoked.is_empty() || self.occasional(&unrevoked("$1", &left.sql), &values).await?.is_empty() {
                     return revoked.iter().map(digest).collect();
                 }
+                in_vain += 1;
             }
         };
         // A database that shows rows and does not change them (a policy, a trigger) must not keep us for ever.
-        let late = |_| StoreError::unavailable("there are records that the database does not let be revoked");
-        tokio::time::timeout(self.timeout, every).await.map_err(late)?
+        match in_time(self.timeout, every).await {
+            Err(StoreError::Unavailable(_)) if in_vain > 2 => Err(StoreError::Unchangeable),
+            revoked => revoked,
+        }
     }
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {
@@ -344,7 +348,8 @@ impl ToSql for Value<'_> {
         match self {
             Self::Bytes(bytes) => bytes.to_sql(kind, out),
             Self::Text(text) => text.to_sql(kind, out),
-            Self::Time(time) => system_time(*time).to_sql(kind, out),
+            // Nothing is older, and the database knows no time before its own beginning.
+            Self::Time(time) => system_time((*time).max(Timestamp::UNIX_EPOCH)).to_sql(kind, out),
         }
     }
 
