@@ -113,12 +113,14 @@ async fn interruptible(command: Command) -> ExitCode {
     #[cfg(not(feature = "twins"))]
     let serves = false;
     tokio::select! {
-        code = run(command) => code,
+        // First, so that nothing is begun before a signal would be heard.
+        biased;
         // To be ended is how a server ends.
         () = interrupted() => if serves { ExitCode::SUCCESS } else {
             output::complain("interrupted");
             ExitCode::from(130)
-        }
+        },
+        code = run(command) => code,
     }
 }
 
@@ -201,15 +203,21 @@ fn command_meant() -> String {
     words.join(" ")
 }
 
-/// What clap says, without repeating what may be a secret in a place where it does not belong: a URL may hold a password,
-/// and a handle, a key or a token is a long word.
+/// What clap says, without repeating what may be a secret in a place where it does not belong: a URL or keywords may hold
+/// a password, and a handle, a key or a token is a long word.
 fn without_secrets(error: &clap::Error) -> String {
     let secret = |text: &str| {
         let between = |byte: &u8| !(byte.is_ascii_alphanumeric() || [b'-', b'_'].contains(byte));
-        text.contains("://") || text.as_bytes().split(between).any(|word| word.len() >= SECRET_WORD)
+        text.contains(['@', '='])
+            || text.contains("://")
+            || text.as_bytes().split(between).any(|word| word.len() >= SECRET_WORD)
     };
     error.context().fold(error.render().to_string(), |text, (_, value)| match value {
-        ContextValue::String(given) if secret(given) => text.replace(given, "…"),
+        ContextValue::String(given) => {
+            // What clap shows has no escape sequences in it, however many were given.
+            let shown = anstream::adapter::strip_str(given).to_string();
+            if secret(&shown) { text.replace(&shown, "…") } else { text }
+        }
         _ => text,
     })
 }

@@ -69,6 +69,13 @@ fn a_url_that_is_none() {
 
 #[test]
 fn secrets_in_the_wrong_place_are_not_repeated() {
+    for keywords in [format!("host=db password={PASSWORD}"), format!("postgres:u:{PASSWORD}@h/db")] {
+        assert_one_line(handfast().args(["handles", "list", "--store", &keywords]), &["sqlite:FILE"]);
+        assert_one_line(handfast().args(["handles", "list", &keywords]), &[]);
+    }
+    // With an escape sequence in its middle, which clap leaves out when it says what it was given.
+    let (head, tail) = HANDLE.split_at(20);
+    assert_one_line(handfast().args(["handles", "revoke", &format!("{head}\u{1b}[0m{tail}")]), &[]);
     for arguments in [
         format!("list postgres://u:{PASSWORD}@h/d"),
         format!("postgres://u:{PASSWORD}@h/d"),
@@ -228,11 +235,14 @@ fn times_beyond_all_times_are_told_or_cannot_be_read() {
             assert!(matches!(ran.code, 0 | 2) && !ran.stderr.contains("internal error"), "{set} {command}: {ran:?}");
         }
     }
-    for time in ["-009999-01-02T01:59:59Z", "9999-12-30T22:00:00.999999999Z", "0000-01-01T00:00:00Z"] {
+    for time in
+        ["-004800-01-02T00:00:00Z", "-009999-01-02T01:59:59Z", "9999-12-30T22:00:00.999999999Z", "0000-01-01T00:00:00Z"]
+    {
         let option = format!("--minted-before={time}");
         for town in [&sqlite, &postgres] {
             let ran = town.ran(&["list", &option]);
             assert!(matches!(ran.code, 0 | 2) && ran.stderr.lines().count() <= 1, "{time}: {ran:?}");
+            assert!(!ran.stderr.contains("did not answer"), "{time}: {ran:?}");
         }
     }
 }

@@ -118,6 +118,26 @@ fn a_key_that_somebody_dropped_is_found() {
     }
 }
 
+/// Rows that can be seen and not changed are an answer: it is the store that is broken, not the way to it.
+#[test]
+fn a_store_that_does_not_revoke_is_found() {
+    let cluster = Cluster::shared();
+    let url = cluster.database();
+    drop(empty(&url));
+    cluster.sql(
+        &url,
+        "CREATE FUNCTION never() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN IF NEW.revoked_at IS NOT NULL THEN RETURN \
+         NULL; END IF; RETURN NEW; END $$; \
+         CREATE TRIGGER never BEFORE UPDATE ON handfast_handles FOR EACH ROW EXECUTE FUNCTION never()",
+    );
+
+    let ran = ran(&["handles", "verify", "--store", &url, "--timeout", "1s"]);
+
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stdout.lines().any(|line| line.starts_with("FAILED  revocation-final ")), "{ran:?}");
+    assert!(ran.stdout.contains("\nFAILED  bulk-revocation-complete "), "{ran:?}");
+}
+
 /// A verification whose first line has been read, and the rest of what it writes.
 fn begun(url: &str, format: &str) -> std::process::Child {
     let mut command = handfast();

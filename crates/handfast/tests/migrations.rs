@@ -18,7 +18,7 @@ mod sqlite {
                 }
             });
         }
-        assert_eq!(rows(&path, "SELECT count(*) FROM handfast_migrations"), 1);
+        assert_eq!(rows(&path, "SELECT count(*) FROM handfast_migrations"), 2);
     }
 
     #[test]
@@ -93,7 +93,7 @@ mod postgres {
             for start in starts {
                 start.await.expect("no panic").expect("connected");
             }
-            assert_eq!(cluster.sql(&url, "SELECT max(version), count(*) FROM handfast_migrations").trim(), "1|2");
+            assert_eq!(cluster.sql(&url, "SELECT max(version), count(*) FROM handfast_migrations").trim(), "2|3");
         }
     }
 
@@ -210,7 +210,7 @@ mod postgres {
         PostgresStore::connect(&url, PostgresOptions::default()).await.expect("connected");
         cluster.sql(
             &url,
-            "CREATE ROLE server LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON handfast_handles TO server; \
+            "CREATE ROLE server LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON handfast_handles, handfast_spent TO server; \
              GRANT SELECT ON handfast_migrations TO server",
         );
 

@@ -7,8 +7,11 @@ mod support;
 
 use std::{path::Path, sync::Arc};
 
-use handfast::store::{SqliteOptions, SqliteStore};
-use support::{Bench, alice, clock, grant, read};
+use handfast::{
+    Denial,
+    store::{Selector, SqliteOptions, SqliteStore, StoreError},
+};
+use support::{Bench, alice, clock, grant, read, why};
 
 fn bench(path: &Path, most_bytes: Option<u64>) -> Bench {
     let time = clock();
@@ -101,6 +104,24 @@ async fn the_schema_of_a_file_runs_no_code_that_reaches_beyond_it() {
     assert_eq!(mint(&bench(&path, None)).await.expect_err("refused"), "the store is unavailable");
     by_hand.execute_batch("DROP TRIGGER spy").expect("removed");
     mint(&bench(&path, None)).await.expect("minted");
+}
+
+#[tokio::test]
+async fn a_revocation_that_a_trigger_undoes_is_no_success() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("handles.db");
+    let bench = bench(&path, None);
+    let (one, other) = (mint(&bench).await.expect("minted"), mint(&bench).await.expect("minted"));
+    let never = "CREATE TRIGGER never BEFORE UPDATE OF revoked_at ON handfast_handles BEGIN SELECT RAISE(IGNORE); END";
+    rusqlite::Connection::open(&path).and_then(|by_hand| by_hand.execute_batch(never)).expect("written");
+
+    let all = bench.handles.revoke_all(&Selector::everything(), &why("x")).await;
+    assert!(matches!(all, Err(StoreError::Unchangeable)), "{all:?}");
+    let mine = bench.handles.revoke(&alice(), &"basket".parse().expect("a type"), &one, why("x")).await;
+    assert_eq!(mine.expect_err("refused").denial(), Denial::Unavailable);
+    for handle in [one, other] {
+        bench.handles.resolve(&alice(), &handle, &read()).await.expect("nobody was told otherwise");
+    }
 }
 
 #[cfg(unix)]

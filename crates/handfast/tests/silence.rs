@@ -1,74 +1,19 @@
 //! Connections that fall silent: nothing comes back, and nothing says so. And callers who stop waiting.
 #![cfg(all(unix, feature = "postgres"))]
 
+#[path = "support/relay.rs"]
+mod relay;
 mod support;
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use handfast::{
     Denial, Resolved,
     store::{PostgresOptions, PostgresStore},
 };
 use handfast_testbed::Cluster;
+use relay::Relay;
 use support::{Bench, alice, clock, grant, read, why};
-use tokio::{
-    net::{UnixListener, UnixStream},
-    sync::watch,
-};
-
-/// Stands between the store and the server.
-struct Relay {
-    folder: tempfile::TempDir,
-    /// How many connections there have been.
-    connections: Arc<AtomicU32>,
-    /// Every connection that was made before this number was raised is silent.
-    silenced: watch::Sender<u32>,
-}
-
-impl Relay {
-    /// Before the server of this URL; the URL of the relay.
-    fn before(url: &str) -> (Self, String) {
-        let (_, after) = url.split_once('@').expect("a user");
-        let (host, database) = after.split_once('/').expect("a database");
-        let server = format!("{}/.s.PGSQL.5432", host.replace("%2F", "/"));
-        let folder = tempfile::tempdir().expect("a folder");
-        let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).expect("a socket");
-        let (connections, (silenced, _)) = (Arc::new(AtomicU32::new(0)), watch::channel(0));
-        tokio::spawn(accept(listener, server, connections.clone(), silenced.clone()));
-        let host = folder.path().display().to_string().replace('/', "%2F");
-        (Self { folder, connections, silenced }, format!("postgres://handfast@{host}/{database}"))
-    }
-
-    /// From now on nothing passes on the connections that there are. They stay open.
-    fn silence(&self) {
-        self.silenced.send_modify(|number| *number += 1);
-    }
-
-    fn connections(&self) -> u32 {
-        assert!(self.folder.path().exists());
-        self.connections.load(Ordering::SeqCst)
-    }
-}
-
-async fn accept(listener: UnixListener, server: String, connections: Arc<AtomicU32>, silenced: watch::Sender<u32>) {
-    while let Ok((mut client, _)) = listener.accept().await {
-        connections.fetch_add(1, Ordering::SeqCst);
-        let (mut silenced, server) = (silenced.subscribe(), UnixStream::connect(&server).await);
-        tokio::spawn(async move {
-            let mut server = server.expect("the server");
-            tokio::select! {
-                _ = tokio::io::copy_bidirectional(&mut client, &mut server) => {}
-                _ = silenced.changed() => std::future::pending().await,
-            }
-        });
-    }
-}
 
 const TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -129,9 +74,7 @@ async fn whoever_waits_on_a_silent_connection_is_refused_in_time() {
     for read in reads {
         assert_eq!(read.await.expect("no panic"), Err(Denial::Unavailable));
     }
-    // The connection that wrote before is silent as well: it is the next one that is asked, and the last.
-    assert_eq!(resolve(&bench, &handle).await, Err(Denial::Unavailable));
-    assert_eq!(resolve(&bench, &handle).await, Ok(()));
+    assert_eq!(resolve(&bench, &handle).await, Ok(()), "by a new connection");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -147,12 +90,78 @@ async fn a_read_goes_where_nobody_waits() {
     replica.resolve(&who, &handle, &need).await.expect("resolved");
     relay.silence();
 
-    let first = soon(replica.resolve(&who, &handle, &need));
-    let second = soon(replica.resolve(&who, &handle, &need));
-    let (first, second) = tokio::join!(first, second);
+    let before = relay.connections();
+    let vain = async {
+        let first = soon(replica.resolve(&who, &handle, &need));
+        let second = soon(replica.resolve(&who, &handle, &need));
+        tokio::join!(first, second)
+    };
+    let third = async {
+        // Because the second one found a connection that is busy, another one is opened.
+        while relay.connections() == before {
+            tokio::task::yield_now().await;
+        }
+        for _ in 0..5 {
+            let call = tokio::time::timeout(TIMEOUT / 10, replica.resolve(&who, &handle, &need));
+            if let Ok(answer) = call.await {
+                return answer.map(drop);
+            }
+        }
+        panic!("nobody is served until the first one gives up");
+    };
+    let ((first, _), third) = tokio::join!(vain, third);
 
     assert_eq!(first.map(drop).expect_err("it waits in vain").denial(), Denial::Unavailable);
-    second.map(drop).expect("by another connection");
+    third.expect("by another connection");
+}
+
+/// Those that have waited beside it are as silent as it: nobody has to find that out for each of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_silent_connections_one_is_found_out() {
+    let (relay, url) = Relay::before(&Cluster::shared().database());
+    let bench = Arc::new(Bench::over(store(&url, 8).await, clock()));
+    let handle = bench.minted().await;
+    while relay.connections() < 8 {
+        let calls: Vec<_> = (0..64)
+            .map(|call| {
+                let (bench, handle) = (bench.clone(), handle.clone());
+                tokio::spawn(async move {
+                    if call % 2 == 0 {
+                        resolve(&bench, &handle).await.expect("resolved");
+                    } else {
+                        bench.minted().await;
+                    }
+                })
+            })
+            .collect();
+        for call in calls {
+            call.await.expect("no panic");
+        }
+    }
+    let who = alice();
+    let mint = || soon(bench.handles.mint(&who, grant("basket", "b-1", &["basket:read"])));
+
+    relay.silence();
+
+    assert_eq!(resolve(&bench, &handle).await, Err(Denial::Unavailable));
+    assert_eq!(resolve(&bench, &handle).await, Ok(()));
+    assert!(mint().await.is_err());
+    assert!(mint().await.is_ok());
+}
+
+/// A server whose own deadline is shorter than the store's never waits to the end; the connection is found out all the same.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_connection_is_found_out_by_the_impatient() {
+    let (bench, relay) = bench().await;
+    let handle = bench.minted().await;
+    resolve(&bench, &handle).await.expect("resolved");
+    relay.silence();
+
+    let mut tries = 0;
+    while tokio::time::timeout(TIMEOUT * 3 / 5, resolve(&bench, &handle)).await.is_err() {
+        tries += 1;
+        assert!(tries < 10, "it is asked for ever");
+    }
 }
 
 /// A client that hangs up is no reason to close what others use.

@@ -4,7 +4,7 @@ use std::{path::PathBuf, process::ExitCode, sync::Arc};
 
 use handfast::{
     Action, Reason, Receipt, Why,
-    store::{Selector, Store},
+    store::{Selector, Store, Sweep},
 };
 
 use super::{
@@ -51,9 +51,6 @@ pub(crate) struct Args {
 const CRITERIA: [&str; 9] =
     ["tenant", "client", "object", "policy_version", "minted_before", "digest", "subject", "keys", "handle_stdin"];
 
-/// How many are revoked by one statement, so that traffic goes on meanwhile.
-const BATCH: u32 = 1000;
-
 /// Runs the command.
 pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let reason: Reason = args.reason.parse().map_err(|error| Failure(format!("--reason: {error}")))?;
@@ -94,8 +91,7 @@ pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Revokes until none is left, and tells how many with each batch. A batch may be smaller than it could be while somebody
-/// else revokes as well, so only an empty one is the last.
+/// Revokes until none is left, and tells how many with each batch.
 async fn all(
     place: &Place,
     store: &Arc<dyn Store>,
@@ -103,10 +99,9 @@ async fn all(
     ledger: &Ledger,
     mut tell: impl FnMut(u64),
 ) -> Result<(), String> {
-    let mut after = None;
+    let mut sweep = Sweep::begin(&**store, which, why).await.map_err(|error| place.words(&error))?;
     loop {
-        let revoked = store.revoke(which, why, after, BATCH).await.map_err(|error| place.words(&error))?;
-        after = revoked.iter().max().copied();
+        let revoked = sweep.next().await.map_err(|error| place.words(&error))?;
         if revoked.is_empty() {
             return Ok(());
         }

@@ -24,8 +24,8 @@ impl Trouble {
 
     fn note<T>(&self, answer: Result<T, StoreError>) -> Result<T, StoreError> {
         answer.map_err(|error| match error {
-            // That a digest is there already is an answer.
-            StoreError::Duplicate => error,
+            // That a digest is there already is an answer, and so is that a record cannot be revoked.
+            StoreError::Duplicate | StoreError::Unchangeable => error,
             error => {
                 let told = StoreError::Setup(error.to_string());
                 *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);

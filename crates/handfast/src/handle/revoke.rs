@@ -9,7 +9,7 @@ use crate::{
     clock::Timestamp,
     record::{ObjectType, Revocation, Why},
     refusal::{Denial, Refused},
-    store::{Found, Selector, StoreError},
+    store::{Found, Selector, StoreError, Sweep},
 };
 
 /// What a revocation did.
@@ -21,7 +21,7 @@ pub struct Revoked {
     pub why: Why,
 }
 
-/// How many records one statement of a bulk revocation or of a purge touches, so that traffic goes on meanwhile.
+/// How many records one statement of a purge touches, so that traffic goes on meanwhile.
 const BATCH: u32 = 1000;
 
 impl<A: ObjectAuthority> Handles<A> {
@@ -76,27 +76,25 @@ impl<A: ObjectAuthority> Handles<A> {
         let mut event = AuditEvent::new(Action::Revoke, self.policy.version());
         event.revocation = Some((why.reason.clone(), why.receipt.clone()));
         let mut closing = Witness::of(AuditEvent { count: Some(0), ..event.clone() }, &*self.audit);
-        let (mut count, mut after) = (0, None);
-        let revoked = loop {
-            match self.store.revoke(which, why, after, BATCH).await {
-                // Fewer than asked for does not mean that there are no more: somebody else may be revoking the same.
-                Ok(digests) if digests.is_empty() => break Ok(count),
-                Ok(digests) => {
-                    (count, after) = (count + digests.len() as u64, digests.iter().max().copied());
-                    closing.count = Some(count);
-                    // Each event is tried, also after one that could not be kept.
-                    let mut kept = Ok(());
-                    for digest in &digests {
-                        event.handle = Some(*digest);
-                        kept = kept.and(self.audit.record(&event));
-                    }
-                    if let Err(error) = kept {
-                        break Err(StoreError::unavailable(error));
-                    }
+        let revoked = async {
+            let (mut count, mut sweep) = (0, Sweep::begin(&*self.store, which, why).await?);
+            loop {
+                let digests = sweep.next().await?;
+                if digests.is_empty() {
+                    return Ok(count);
                 }
-                Err(error) => break Err(error),
+                count += digests.len() as u64;
+                closing.count = Some(count);
+                // Each event is tried, also after one that could not be kept.
+                let mut kept = Ok(());
+                for digest in &digests {
+                    event.handle = Some(*digest);
+                    kept = kept.and(self.audit.record(&event));
+                }
+                kept.map_err(StoreError::unavailable)?;
             }
         };
+        let revoked = revoked.await;
         closing.keep(revoked.is_err().then_some(Denial::Unavailable)).map_err(StoreError::unavailable)?;
         revoked
     }

@@ -16,6 +16,7 @@ mod sql;
 mod sqlite;
 #[cfg(feature = "sqlite")]
 mod sqlite_writer;
+mod sweep;
 mod url;
 
 use std::time::Duration;
@@ -28,6 +29,7 @@ pub use memory::MemoryStore;
 pub use postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{SqliteOptions, SqliteStore};
+pub use sweep::Sweep;
 pub use url::{OpenOptions, open};
 
 use crate::{
@@ -56,7 +58,7 @@ pub trait Store: Send + Sync {
     async fn advance(&self, key: &Key, from: &ObjectVersion, to: &ObjectVersion) -> Result<bool, StoreError>;
 
     /// Revokes up to `limit` of the records selected that are not revoked, the first ones after this digest, and names
-    /// them; none only if there are none. Once it has returned, every
+    /// them; none only if there are none after it. Once it has returned, every
     /// [`Store::find`] that begins later finds them revoked, in every process, also after a crash.
     async fn revoke(
         &self,
@@ -260,6 +262,12 @@ pub enum StoreError {
          handfast_spent, and SELECT ON handfast_migrations"
     )]
     Forbidden,
+    /// There are records that it shows and does not let be changed.
+    #[error(
+        "there are records that the database does not let be revoked: look for a trigger or a row policy on \
+         handfast_handles"
+    )]
+    Unchangeable,
     /// It holds what this program cannot read, and would not have written.
     #[error("the store holds a record that cannot be read: {0}")]
     Corrupt(String),

@@ -16,7 +16,7 @@ use tokio_postgres::{
 
 use super::{
     Found, LONGEST_TIMEOUT, Lifespan, Listed, OLDER, Selector, SpendId, Store, StoreError,
-    postgres_pool::{self, Schema, in_time, lend},
+    postgres_pool::{self, Lent, Schema, in_time, is_too_many, lend},
     postgres_readers::Readers,
     sql::{COLUMNS, Columns, Conditions, Value, micros},
 };
@@ -28,8 +28,9 @@ use crate::{
 /// How a PostgreSQL store is opened.
 #[derive(Clone)]
 pub struct PostgresOptions {
-    /// How many connections at most, and two at least: half of them are shared by all reads, the others are for one
-    /// write at a time each. More than the database has cores makes it slower.
+    /// How many connections, from 2 to 1,000: up to half of them are shared by all reads, the others are for one write
+    /// at a time each. More than the database has cores makes it slower. A connection that is given up because it did
+    /// not answer is closed here at once; on the server it may last until what it was asked has ended there.
     pub connections: usize,
     /// How long a call may take before it is [`StoreError::Unavailable`].
     pub timeout: Duration,
@@ -82,6 +83,12 @@ static TOUCH: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+/// More than any server grants.
+const MOST_CONNECTIONS: usize = 1000;
+
+/// How long a server may take to notice that a connection was closed.
+const A_MOMENT: Duration = Duration::from_millis(20);
+
 /// Moves the version of a living record.
 static ADVANCE: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -103,9 +110,10 @@ impl PostgresStore {
     pub async fn connect(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let PostgresOptions { connections, timeout, clock, create } = options;
         let timeout = timeout.min(LONGEST_TIMEOUT);
-        // Reads share one half of them; the other half is lent to one write each.
-        let connections = connections.max(2);
-        let (pool, readers) = (postgres_pool::open(url, connections, timeout)?, Readers::of(&FIND, connections / 2));
+        // Each has room of its own, so that neither keeps the other from being heard.
+        let connections = connections.clamp(2, MOST_CONNECTIONS);
+        let pool = postgres_pool::open(url, connections - connections / 2, timeout)?;
+        let readers = Readers::over(postgres_pool::open(url, connections / 2, timeout)?, &FIND, timeout);
         let store = Self { pool, readers, timeout, clock, horizon: Horizon::new() };
         store.prepare(create).await.map_err(|error| match error {
             StoreError::Unavailable(source) => {
@@ -141,20 +149,39 @@ impl PostgresStore {
         self.bounded(self.timeout, async |client| Ok(client.query(sql, values).await?)).await
     }
 
-    /// Lends a connection, for no longer than this in all. One that did not answer in time is not used again: its
-    /// next user would wait for the answer before.
+    /// Lends a connection, for no longer than this in all. One that did not answer, or not as it should, is not used
+    /// again: its next user would wait for the answer before, or ask for a statement that is not there any more.
     async fn bounded<T>(
         &self,
         timeout: Duration,
         work: impl AsyncFnOnce(&mut Object) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        in_time(timeout, async {
-            let mut client = lend(&self.pool).await?;
+        let mut late = true;
+        let done = in_time(timeout, async {
+            let mut client = self.lend().await?;
             let done = work(&mut client).await;
-            client.give_back();
+            if !matches!(done, Err(StoreError::Unavailable(_))) {
+                client.give_back();
+            }
+            late = false;
             done
-        })
-        .await
+        });
+        let done = done.await;
+        if late {
+            // Where one has fallen silent, those that have waited beside it are not trusted either.
+            self.pool.retain(|_, _| false);
+        }
+        done
+    }
+
+    /// A connection for a write. A server that grants no more of them is given one back that reads had.
+    async fn lend(&self) -> Result<Lent, StoreError> {
+        loop {
+            match lend(&self.pool).await {
+                Err(error) if is_too_many(&error) && self.readers.close_one() => tokio::time::sleep(A_MOMENT).await,
+                lent => return Ok(lent?),
+            }
+        }
     }
 
     /// The two parameters of [`NOW`].
@@ -193,7 +220,7 @@ impl Store for PostgresStore {
         let (manual, seen) = self.time();
         let tenant = key.tenant.as_ref().map(|tenant| tenant.as_str());
         let values: Values<'_> = &[&manual, &seen, &key.digest.as_bytes().as_slice(), &tenant];
-        let rows = self.readers.query(&self.pool, self.timeout, values).await?;
+        let rows = self.readers.query(values).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         let now = self.horizon.reach(time(row, 17)?);
         Ok(Some(Found { record: record(row)?, now }))
@@ -236,6 +263,7 @@ impl Store for PostgresStore {
         );
         let left = Conditions::of(which, 1);
         let after = after.as_ref().map_or(&[] as &[u8], |digest| digest.as_bytes());
+        let mut in_vain = 0;
         let every = async {
             loop {
                 let (manual, seen) = self.time();
@@ -249,11 +277,14 @@ impl Store for PostgresStore {
                 if !revoked.is_empty() || self.occasional(&unrevoked("$1", &left.sql), &values).await?.is_empty() {
                     return revoked.iter().map(digest).collect();
                 }
+                in_vain += 1;
             }
         };
         // A database that shows rows and does not change them (a policy, a trigger) must not keep us for ever.
-        let late = |_| StoreError::unavailable("there are records that the database does not let be revoked");
-        tokio::time::timeout(self.timeout, every).await.map_err(late)?
+        match in_time(self.timeout, every).await {
+            Err(StoreError::Unavailable(_)) if in_vain > 2 => Err(StoreError::Unchangeable),
+            revoked => revoked,
+        }
     }
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {
@@ -315,7 +346,11 @@ impl From<tokio_postgres::Error> for StoreError {
             Some(&SqlState::UNDEFINED_TABLE | &SqlState::UNDEFINED_COLUMN) => {
                 Self::foreign(error.as_db_error().map_or("", |error| error.message()))
             }
-            _ => Self::unavailable(error),
+            // Its details name what stands in a row.
+            _ => match error.as_db_error() {
+                Some(told) => Self::unavailable(format!("db error: {}: {}", told.severity(), told.message())),
+                None => Self::unavailable(error),
+            },
         }
     }
 }
@@ -325,7 +360,8 @@ impl ToSql for Value<'_> {
         match self {
             Self::Bytes(bytes) => bytes.to_sql(kind, out),
             Self::Text(text) => text.to_sql(kind, out),
-            Self::Time(time) => system_time(*time).to_sql(kind, out),
+            // Nothing is older, and the database knows no time before its own beginning.
+            Self::Time(time) => system_time((*time).max(Timestamp::UNIX_EPOCH)).to_sql(kind, out),
         }
     }
 

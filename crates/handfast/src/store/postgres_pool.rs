@@ -34,11 +34,12 @@ pub(super) fn open(url: &str, connections: usize, timeout: Duration) -> Result<P
         MakeRustlsConnect::new(tls()?),
         ManagerConfig { recycling_method: RecyclingMethod::Fast },
     );
-    // Whatever the server's defaults are: an acknowledged revocation is on disk, and no statement outlives its caller.
+    // Whatever the server's defaults are: an acknowledged revocation is on disk, and a statement ends before nobody waits
+    // for it any more.
     let settings = format!(
         "SET synchronous_commit TO on; SET default_transaction_isolation TO 'read committed'; \
          SET statement_timeout TO {}",
-        timeout.as_millis().max(1)
+        (timeout.as_millis() * 9 / 10).max(1)
     );
     let settle = Hook::async_fn(move |client, _| {
         let settings = settings.clone();
@@ -58,11 +59,21 @@ pub(super) fn open(url: &str, connections: usize, timeout: Duration) -> Result<P
 pub(super) struct Lent(Option<Object>);
 
 /// Lends a connection.
-pub(super) async fn lend(pool: &Pool) -> Result<Lent, StoreError> {
-    match pool.get().await {
-        Ok(client) => Ok(Lent(Some(client))),
-        Err(PoolError::Backend(error)) => Err(error.into()),
-        Err(other) => Err(StoreError::unavailable(other)),
+pub(super) async fn lend(pool: &Pool) -> Result<Lent, PoolError> {
+    pool.get().await.map(|client| Lent(Some(client)))
+}
+
+/// Whether the server grants no more connections.
+pub(super) fn is_too_many(error: &PoolError) -> bool {
+    matches!(error, PoolError::Backend(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS))
+}
+
+impl From<PoolError> for StoreError {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) | PoolError::PostCreateHook(HookError::Backend(error)) => error.into(),
+            other => Self::unavailable(other),
+        }
     }
 }
 

@@ -3,14 +3,14 @@
 
 use std::{
     sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicUsize, Ordering},
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
 use deadpool_postgres::Pool;
-use tokio::sync::Mutex;
+use tokio::{sync::watch, time::Instant};
 use tokio_postgres::{Row, Statement};
 
 use super::{
@@ -19,99 +19,265 @@ use super::{
     postgres_pool::{Lent, in_time, lend},
 };
 
-/// A few connections on which one statement is asked, by everybody. They are opened as they are needed.
+/// A few connections on which one statement is asked, by everybody.
 pub(super) struct Readers {
     sql: &'static str,
-    places: Box<[Place]>,
+    pool: Pool,
+    timeout: Duration,
+    began: Instant,
+    places: Box<[Arc<Place>]>,
 }
 
-/// Room for one connection.
-#[derive(Default)]
-struct Place {
-    reader: RwLock<Option<Arc<Reader>>>,
-    /// Held by whoever opens it: the others wait for that one instead of opening their own.
-    opening: Mutex<()>,
-    asking: AtomicUsize,
+/// Room for one connection. It is opened by a task of its own: whoever waits for it may stop waiting.
+struct Place(watch::Sender<State>);
+
+enum State {
+    Closed,
+    Opening,
+    Open(Arc<Reader>),
+    /// It could not be opened, at this time.
+    Failed(u64, Arc<StoreError>),
 }
 
-/// A connection, and the statement prepared on it. It is never lent to anybody else: when it is forgotten, and its last
-/// answer is there or given up, it is closed.
+/// A connection, and the statement prepared on it. It is never lent to anybody else: once it is forgotten, and its last
+/// answer is there or given up, it is closed. Times are milliseconds, and never 0.
 struct Reader {
     client: Lent,
     statement: Statement,
+    /// How many wait for an answer.
+    asking: AtomicUsize,
+    /// When it answered for the last time.
+    answered: AtomicU64,
+    /// Since when it has been asked and has answered nothing; 0 if nothing is open.
+    quiet: AtomicU64,
 }
 
+/// How often a read is asked in all. A connection may be closed, or its statement be stale; to ask again changes nothing.
+const TRIES: usize = 3;
+
 impl Readers {
-    /// For this statement, on so many connections at most.
-    pub(super) fn of(sql: &'static str, connections: usize) -> Self {
-        Self { sql, places: (0..connections.max(1)).map(|_| Place::default()).collect() }
+    /// For this statement, on all connections of this pool.
+    pub(super) fn over(pool: Pool, sql: &'static str, timeout: Duration) -> Self {
+        let places = (0..pool.status().max_size).map(|_| Arc::new(Place(watch::Sender::new(State::Closed)))).collect();
+        Self { sql, pool, timeout, began: Instant::now(), places }
     }
 
-    /// Asks, on the connection that has the least to do. One that did not answer in time is not asked again.
-    pub(super) async fn query(
-        &self,
-        pool: &Pool,
-        timeout: Duration,
-        values: Values<'_>,
-    ) -> Result<Vec<Row>, StoreError> {
-        let place = self.places.iter().min_by_key(|place| place.asking.load(Ordering::Relaxed)).expect("at least one");
-        let _asking = Asking::at(place);
-        let mut asked = None;
-        let answer = in_time(timeout, async {
-            let reader = asked.insert(place.reader(pool, self.sql).await?);
-            Ok(reader.client.query(&reader.statement, values).await?)
-        });
-        match answer.await {
-            Err(late @ StoreError::Unavailable(_)) => {
-                place.forget(asked.as_ref());
-                Err(late)
+    /// Asks, on the connection that has the least to do.
+    pub(super) async fn query(&self, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
+        let (asked, mut late) = (self.now(), true);
+        let answer = in_time(self.timeout, async {
+            let mut answer = self.ask(values).await;
+            for _ in 1..TRIES {
+                let Err(StoreError::Unavailable(_)) = answer else { break };
+                answer = self.ask(values).await;
             }
-            answer => answer,
+            late = false;
+            answer
+        });
+        let answer = answer.await;
+        if late {
+            // Where one has fallen silent, none is trusted that has not answered since.
+            self.forget(|reader| reader.answered.load(Ordering::Relaxed) <= asked);
         }
+        answer
+    }
+
+    async fn ask(&self, values: Values<'_>) -> Result<Vec<Row>, StoreError> {
+        let reader = match self.least_busy() {
+            Some(reader) => reader,
+            None => self.opened().await?,
+        };
+        let asking = Asking::of(&reader, self.now());
+        let answer = reader.client.query(&reader.statement, values).await;
+        asking.answered(self.now());
+        answer.map_err(|error| {
+            self.forget(|one| std::ptr::eq(one, &raw const *reader));
+            error.into()
+        })
+    }
+
+    /// Of those that are open, the one that has the least to do. Where all are busy another one is opened, for those who
+    /// come later: nobody waits for that.
+    fn least_busy(&self) -> Option<Arc<Reader>> {
+        let now = self.now();
+        self.forget(|reader| reader.client.is_closed() || reader.is_silent(now, self.timeout));
+        let open = self.places.iter().filter_map(|place| place.reader());
+        let reader = open.min_by_key(|reader| reader.asking.load(Ordering::Relaxed))?;
+        if reader.asking.load(Ordering::Relaxed) > 0
+            && let Some(place) = self.places.iter().find(|place| place.may_be_opened(now, self.timeout))
+        {
+            self.open(place);
+        }
+        Some(reader)
+    }
+
+    /// The first one, where none is open.
+    async fn opened(&self) -> Result<Arc<Reader>, StoreError> {
+        let place = self.places.iter().find(|place| matches!(*place.0.borrow(), State::Opening));
+        let place = place.unwrap_or(&self.places[0]);
+        loop {
+            let mut states = place.0.subscribe();
+            self.open(place);
+            match &*states.borrow_and_update() {
+                State::Open(reader) => return Ok(reader.clone()),
+                State::Failed(_, error) => return Err(again(error)),
+                State::Opening | State::Closed => {}
+            }
+            // The place is there for as long as we are.
+            let _ = states.changed().await;
+        }
+    }
+
+    /// Opens this place, unless it is open or being opened.
+    fn open(&self, place: &Arc<Place>) {
+        let begins = place.0.send_if_modified(|state| {
+            let begins = matches!(state, State::Closed | State::Failed(..));
+            if begins {
+                *state = State::Opening;
+            }
+            begins
+        });
+        if !begins {
+            return;
+        }
+        let (pool, sql, timeout, began) = (self.pool.clone(), self.sql, self.timeout, self.began);
+        let attempt = Attempt { place: place.clone(), began };
+        tokio::spawn(async move {
+            let opened = in_time(timeout, async {
+                let client = lend(&pool).await?;
+                let statement = client.prepare(sql).await?;
+                Ok(Reader::new(client, statement))
+            });
+            let opened = opened.await;
+            attempt.ended(opened);
+        });
+    }
+
+    /// Closes one, so that there is room for somebody else; `false` where none is open.
+    pub(super) fn close_one(&self) -> bool {
+        let idle = self.places.iter().filter_map(|place| place.reader());
+        let Some(idle) = idle.min_by_key(|reader| reader.asking.load(Ordering::Relaxed)) else { return false };
+        self.forget(|reader| std::ptr::eq(reader, &raw const *idle));
+        true
+    }
+
+    fn forget(&self, which: impl Fn(&Reader) -> bool) {
+        for place in &self.places {
+            let forgotten = |state: &State| matches!(state, State::Open(reader) if which(reader));
+            if forgotten(&place.0.borrow()) {
+                place.0.send_if_modified(|state| {
+                    let forgotten = forgotten(state);
+                    if forgotten {
+                        *state = State::Closed;
+                    }
+                    forgotten
+                });
+            }
+        }
+    }
+
+    fn now(&self) -> u64 {
+        since(self.began)
     }
 }
 
 impl Place {
-    async fn reader(&self, pool: &Pool, sql: &str) -> Result<Arc<Reader>, StoreError> {
-        if let Some(reader) = self.living() {
-            return Ok(reader);
+    fn reader(&self) -> Option<Arc<Reader>> {
+        match &*self.0.borrow() {
+            State::Open(reader) => Some(reader.clone()),
+            State::Closed | State::Opening | State::Failed(..) => None,
         }
-        let _opening = self.opening.lock().await;
-        if let Some(reader) = self.living() {
-            return Ok(reader);
-        }
-        let client = lend(pool).await?;
-        let statement = client.prepare(sql).await?;
-        let reader = Arc::new(Reader { client, statement });
-        *self.reader.write().unwrap_or_else(PoisonError::into_inner) = Some(reader.clone());
-        Ok(reader)
     }
 
-    fn living(&self) -> Option<Arc<Reader>> {
-        let reader = self.reader.read().unwrap_or_else(PoisonError::into_inner);
-        reader.as_ref().filter(|reader| !reader.client.is_closed()).cloned()
-    }
-
-    fn forget(&self, asked: Option<&Arc<Reader>>) {
-        let mut reader = self.reader.write().unwrap_or_else(PoisonError::into_inner);
-        if reader.as_ref().zip(asked).is_some_and(|(reader, asked)| Arc::ptr_eq(reader, asked)) {
-            *reader = None;
+    fn may_be_opened(&self, now: u64, timeout: Duration) -> bool {
+        match &*self.0.borrow() {
+            State::Closed => true,
+            State::Failed(at, _) => longer_than(timeout, *at, now),
+            State::Open(_) | State::Opening => false,
         }
     }
 }
 
-/// Counted for as long as somebody waits for an answer.
-struct Asking<'p>(&'p Place);
+impl Reader {
+    fn new(client: Lent, statement: Statement) -> Self {
+        let (answered, quiet) = <(AtomicU64, AtomicU64)>::default();
+        Self { client, statement, asking: AtomicUsize::new(0), answered, quiet }
+    }
 
-impl<'p> Asking<'p> {
-    fn at(place: &'p Place) -> Self {
-        place.asking.fetch_add(1, Ordering::Relaxed);
-        Self(place)
+    /// Whether it was asked, and has answered nothing for longer than anybody waits: also if those who asked have not
+    /// waited for so long.
+    fn is_silent(&self, now: u64, timeout: Duration) -> bool {
+        let quiet = self.quiet.load(Ordering::Relaxed);
+        quiet != 0 && longer_than(timeout, quiet, now)
+    }
+}
+
+/// Counted for as long as somebody waits for an answer.
+struct Asking<'r>(&'r Reader);
+
+impl<'r> Asking<'r> {
+    fn of(reader: &'r Reader, now: u64) -> Self {
+        reader.asking.fetch_add(1, Ordering::Relaxed);
+        let _ = reader.quiet.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
+        Self(reader)
+    }
+
+    fn answered(self, now: u64) {
+        let others = self.0.asking.load(Ordering::Relaxed) > 1;
+        self.0.answered.store(now, Ordering::Relaxed);
+        self.0.quiet.store(if others { now } else { 0 }, Ordering::Relaxed);
     }
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
         self.0.asking.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A place on its way to be open. However its task ends, the place says so.
+struct Attempt {
+    place: Arc<Place>,
+    began: Instant,
+}
+
+impl Attempt {
+    fn ended(self, opened: Result<Reader, StoreError>) {
+        if let Ok(reader) = opened {
+            self.place.0.send_replace(State::Open(Arc::new(reader)));
+        } else if let Err(error) = opened {
+            self.place.0.send_replace(State::Failed(since(self.began), Arc::new(error)));
+        }
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        let error = || Arc::new(StoreError::unavailable("the runtime that was opening a connection has ended"));
+        self.place.0.send_if_modified(|state| {
+            let unfinished = matches!(state, State::Opening);
+            if unfinished {
+                *state = State::Failed(since(self.began), error());
+            }
+            unfinished
+        });
+    }
+}
+
+fn since(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
+}
+
+fn longer_than(time: Duration, from: u64, to: u64) -> bool {
+    u128::from(to.saturating_sub(from)) > time.as_millis()
+}
+
+/// The same once more: it is told to everybody who waits.
+fn again(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Setup(told) => StoreError::Setup(told.clone()),
+        StoreError::Forbidden => StoreError::Forbidden,
+        StoreError::Unavailable(source) => StoreError::unavailable(super::postgres::chain(&**source)),
+        other => StoreError::unavailable(other.to_string()),
     }
 }

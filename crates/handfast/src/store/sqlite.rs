@@ -229,11 +229,16 @@ impl Store for SqliteStore {
         let (which, why, now) = (which.clone(), why.clone(), self.teller());
         let revoke = move |connection: &Connection| {
             let chosen = Conditions::of(&which, 4);
+            let unrevoked = |after: &str, conditions: &str| {
+                format!(
+                    "SELECT digest FROM handfast_handles WHERE digest > {after} AND {conditions} AND revoked_at IS NULL \
+                     ORDER BY digest LIMIT {limit}"
+                )
+            };
             let sql = format!(
                 "UPDATE handfast_handles SET revoked_at = $1, revocation_reason = $2, revocation_receipt = $3 \
-                 WHERE digest IN (SELECT digest FROM handfast_handles WHERE digest > $4 AND {} AND revoked_at IS NULL \
-                 ORDER BY digest LIMIT {limit}) RETURNING digest",
-                chosen.sql
+                 WHERE digest IN ({}) RETURNING digest",
+                unrevoked("$4", &chosen.sql)
             );
             let after = after.as_ref().map_or(&[] as &[u8], |digest| digest.as_bytes());
             let (reason, receipt) = (Value::Text(why.reason.as_str()), Value::Text(why.receipt.as_str()));
@@ -241,10 +246,19 @@ impl Store for SqliteStore {
             values.extend(chosen.values);
             let mut statement = connection.prepare(&sql)?;
             let rows = statement.query_map(params_from_iter(values), |row| row.get::<_, [u8; 32]>(0).map(Digest))?;
-            rows.collect()
+            let revoked = rows.collect::<rusqlite::Result<Vec<Digest>>>()?;
+            // A trigger may have kept all of them as they were.
+            let left = Conditions::of(&which, 1);
+            let values = std::iter::once(Value::Bytes(after)).chain(left.values);
+            let in_vain = revoked.is_empty()
+                && connection.prepare(&unrevoked("$1", &left.sql))?.exists(params_from_iter(values))?;
+            Ok((revoked, in_vain))
         };
         // A revocation that is lost re-opens access, so it waits for the disk.
-        self.writer.write(Durability::Disk, revoke).await
+        match self.writer.write(Durability::Disk, revoke).await? {
+            (_, true) => Err(StoreError::Unchangeable),
+            (revoked, false) => Ok(revoked),
+        }
     }
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {

@@ -33,8 +33,9 @@ pub async fn open(url: &str, options: OpenOptions) -> Result<Arc<dyn Store>, Sto
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         return postgres(url, options).await;
     }
-    // What has a colon may hold a password, and is not repeated.
-    let hint = if url.contains([':', '@']) { String::new() } else { format!("; for a file write sqlite:{url}") };
+    // Nothing is repeated that may hold a password: of keywords, of a URL.
+    let names_a_file = url.chars().all(|character| character.is_ascii_alphanumeric() || "._-/".contains(character));
+    let hint = if names_a_file { format!("; for a file write sqlite:{url}") } else { String::new() };
     Err(StoreError::Setup(format!("a store is named by sqlite:FILE or postgres://USER@HOST/DATABASE{hint}")))
 }
 
