@@ -72,6 +72,8 @@ mod keys;
 mod policy;
 mod record;
 mod refusal;
+#[cfg(feature = "rmcp")]
+pub mod rmcp;
 pub mod seal;
 mod secret;
 pub mod store;

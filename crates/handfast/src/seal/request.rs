@@ -58,6 +58,18 @@ impl<'a> RequestDigest<'a> {
         Self::new(Method::ResourcesRead, uri, None, &[])
     }
 
+    /// One whose arguments have been digested before.
+    #[cfg(feature = "rmcp")]
+    pub(crate) fn of_digest(method: Method, name: &'a str, arguments: [u8; 32]) -> Self {
+        Self { method, name, arguments }
+    }
+
+    /// The digest of its arguments.
+    #[cfg(feature = "rmcp")]
+    pub(crate) fn arguments(&self) -> [u8; 32] {
+        self.arguments
+    }
+
     /// Any of them, without some of the arguments: those that may change between the question and the answer.
     #[must_use]
     pub fn new(method: Method, name: &'a str, arguments: Option<&Map<String, Value>>, leaving_out: &[&str]) -> Self {

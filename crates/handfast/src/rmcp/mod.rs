@@ -1,0 +1,232 @@
+//! The seam for servers on the official SDK, `rmcp`: wrap a handler, and every state that leaves it is sealed, every state
+//! that comes back is opened, before the handler sees it. The handler itself reads and writes plain text.
+//!
+//! ```
+//! # use handfast::{Audience, Keys, rmcp::Sealed, seal::Sealer};
+//! # #[derive(Clone)] struct Desk;
+//! # impl rmcp::ServerHandler for Desk {}
+//! # let (desk, keys) = (Desk, Keys::dangerous_for_this_process_only());
+//! let sealer = Sealer::new(keys, "https://mcp.example.com/mcp".parse::<Audience>()?);
+//! let desk = Sealed::http(desk, sealer);
+//! # let _: &dyn Fn(Sealed<Desk>) = &|desk| drop(rmcp::ServerHandler::get_info(&desk));
+//! # let _ = desk;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Three more things are done for the handler. It never sees `inputResponses` that it did not ask for: not without a state
+//! that was sealed when it asked, not under other keys than it asked for; so an approval cannot be given before it is
+//! asked for. It is told nothing of a state that is refused: the client gets one error, always the same. And what may
+//! happen once only ([`Sealed::once`]) happens once.
+
+mod forward;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use rmcp::{
+    ErrorData, RoleServer, ServerHandler,
+    model::{ErrorCode, InputRequiredResult, InputResponses, JsonObject, ProtocolVersion},
+    service::RequestContext,
+};
+use serde_json::Value;
+
+use crate::{
+    caller::Caller,
+    seal::{Method, Progress, RequestDigest, SealError, Sealer, State, StateContext, StateRefused},
+    store::Store,
+};
+
+/// A handler whose states are sealed. It is a handler itself: put it in the place of the one that it wraps.
+///
+/// Every method of [`ServerHandler`] as of `rmcp` 3.11 is passed on to the handler; what a later version adds is not,
+/// until this says so.
+#[derive(Clone)]
+pub struct Sealed<H> {
+    handler: H,
+    seam: Arc<Seam>,
+}
+
+struct Seam {
+    sealer: Sealer,
+    who: Who,
+    left_out: BTreeMap<String, Vec<String>>,
+    once: Option<(Arc<dyn Store>, Vec<String>)>,
+}
+
+/// Says who is calling; `None` where it cannot be told.
+type Who = Box<dyn Fn(&RequestContext<RoleServer>) -> Option<Caller> + Send + Sync>;
+
+impl<H: ServerHandler> Sealed<H> {
+    /// For a server over HTTP. The caller is the [`Caller`] that stands in the extensions of the HTTP request: the layer
+    /// that verifies tokens puts it there (`request.extensions_mut().insert(caller)`). Where none stands there, no state
+    /// is sealed and none is opened.
+    #[must_use]
+    pub fn http(handler: H, sealer: Sealer) -> Self {
+        Self::by(handler, sealer, |context| {
+            context.extensions.get::<http::request::Parts>()?.extensions.get::<Caller>().cloned()
+        })
+    }
+
+    /// For a server on standard input and output, whose one user is whoever started it.
+    #[must_use]
+    pub fn stdio(handler: H, sealer: Sealer) -> Self {
+        Self::by(handler, sealer, |_| Some(Caller::anonymous()))
+    }
+
+    /// For a server that knows its callers in another way. Take nothing from what the client asserts.
+    #[must_use]
+    pub fn by(
+        handler: H,
+        sealer: Sealer,
+        who: impl Fn(&RequestContext<RoleServer>) -> Option<Caller> + Send + Sync + 'static,
+    ) -> Self {
+        let seam = Seam { sealer, who: Box::new(who), left_out: BTreeMap::new(), once: None };
+        Self { handler, seam: Arc::new(seam) }
+    }
+
+    /// Arguments of a tool or prompt that may change between the question and the answer.
+    ///
+    /// # Panics
+    /// The wrapper has been cloned already.
+    #[must_use]
+    pub fn leaving_out(mut self, name: &str, arguments: &[&str]) -> Self {
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        self.seam_mut().left_out.insert(name.to_owned(), arguments);
+        self
+    }
+
+    /// Tools and prompts whose states are used up when they come back with an answer to everything that was asked. Until
+    /// then the same state may be sent again; from then on it is refused, on every server that has this store.
+    ///
+    /// # Panics
+    /// The wrapper has been cloned already.
+    #[must_use]
+    pub fn once(mut self, store: Arc<dyn Store>, names: &[&str]) -> Self {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        self.seam_mut().once = Some((store, names));
+        self
+    }
+
+    fn seam_mut(&mut self) -> &mut Seam {
+        Arc::get_mut(&mut self.seam).expect("it is set up before it is cloned")
+    }
+}
+
+/// The answer to a question of this key, if the person accepted it: a `decline` is none, and neither is a `cancel`.
+#[must_use]
+pub fn accepted<'r>(responses: Option<&'r InputResponses>, key: &str) -> Option<&'r Value> {
+    const NOTHING: &Value = &Value::Null;
+    let response = responses?.get(key)?;
+    (response.get("action").and_then(Value::as_str) == Some("accept"))
+        .then(|| response.get("content").unwrap_or(NOTHING))
+}
+
+/// One request on its way to the handler, and what its answer is to be sealed with.
+struct Round<'s> {
+    seam: &'s Seam,
+    request: Request,
+    caller: Option<Caller>,
+    progress: Option<Progress>,
+}
+
+/// What a state is bound to.
+struct Request {
+    method: Method,
+    name: String,
+    arguments: [u8; 32],
+}
+
+/// What a state says before what the handler had it say: whether it said anything. Where a handler asks without a state of
+/// its own, one is sent all the same: the questions stand in it.
+const NO_STATE: &[u8] = &[0];
+const STATE: u8 = 1;
+
+impl Seam {
+    /// Opens what the client sent back. From here on the handler may see it.
+    async fn opened<'s>(
+        &'s self,
+        (method, name, arguments): (Method, &str, Option<&JsonObject>),
+        state: &mut Option<String>,
+        responses: &mut Option<InputResponses>,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Option<Round<'s>>, ErrorData> {
+        let modern = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
+        if !modern {
+            // Older revisions ask for nothing in this way, so nothing comes back.
+            (*state, *responses) = (None, None);
+            return Ok(None);
+        }
+        let left_out = self.left_out.get(name).map_or(&[] as &[String], Vec::as_slice);
+        let left_out: Vec<&str> = left_out.iter().map(String::as_str).collect();
+        let digest = RequestDigest::new(method, name, arguments, &left_out);
+        let request = Request { method, name: name.to_owned(), arguments: digest.arguments() };
+        let mut round = Round { seam: self, request, caller: (self.who)(context), progress: None };
+        match state.take() {
+            None => *responses = None,
+            Some(presented) => {
+                let opened = round.open(&presented, responses.as_ref()).await;
+                let opened = opened.map_err(|refused| frozen(&refused))?;
+                if let Some(responses) = responses {
+                    responses.retain(|key, _| opened.asked().contains(key));
+                }
+                *state = plain(opened.bytes());
+                round.progress = Some(opened.progress());
+            }
+        }
+        Ok(Some(round))
+    }
+}
+
+impl Round<'_> {
+    async fn open(&self, presented: &str, responses: Option<&InputResponses>) -> Result<State, StateRefused> {
+        let caller = self.caller.as_ref().ok_or(crate::seal::StateDenial::ForeignPrincipal)?;
+        let request = self.request.digest();
+        let opened = self.seam.sealer.open(presented, &StateContext { caller, request: &request })?;
+        let answered = opened.asked().iter().all(|key| responses.is_some_and(|given| given.contains_key(key)));
+        match &self.seam.once {
+            Some((store, names)) if answered && names.contains(&self.request.name) => opened.once(&**store).await,
+            _ => Ok(opened.replayable()),
+        }
+    }
+
+    /// Seals what the handler asks with.
+    fn sealed(&self, mut asks: InputRequiredResult) -> Result<InputRequiredResult, ErrorData> {
+        let Some(caller) = &self.caller else { return Err(internal("the server does not know who is calling")) };
+        let asked: Vec<&str> = asks.input_requests.iter().flatten().map(|(key, _)| key.as_str()).collect();
+        let state = match &asks.request_state {
+            Some(state) => [&[STATE], state.as_bytes()].concat(),
+            None => NO_STATE.to_vec(),
+        };
+        let request = self.request.digest();
+        let (sealer, context) = (&self.seam.sealer, StateContext { caller, request: &request });
+        let envelope = match self.progress {
+            None => sealer.seal(&state, &asked, &context),
+            Some(progress) => sealer.seal_next(&state, &asked, &context, progress),
+        };
+        let envelope = envelope.map_err(|error: SealError| internal(&error.to_string()))?;
+        asks.request_state = Some(envelope.expose().to_owned());
+        Ok(asks)
+    }
+}
+
+impl Request {
+    fn digest(&self) -> RequestDigest<'_> {
+        RequestDigest::of_digest(self.method, &self.name, self.arguments)
+    }
+}
+
+/// What the handler had sealed.
+fn plain(state: &[u8]) -> Option<String> {
+    // Only what a handler wrote as text is sealed here.
+    match state.split_first() {
+        Some((&STATE, text)) => String::from_utf8(text.to_vec()).ok(),
+        _ => None,
+    }
+}
+
+fn frozen(_: &StateRefused) -> ErrorData {
+    ErrorData::new(ErrorCode(StateRefused::CODE), StateRefused::MESSAGE, None)
+}
+
+fn internal(told: &str) -> ErrorData {
+    ErrorData::internal_error(told.to_owned(), None)
+}
