@@ -7,7 +7,10 @@ use std::{
     collections::BTreeMap,
     error::Error,
     io::Write,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use axum::{
@@ -60,11 +63,21 @@ type Basket = Vec<String>;
 
 /// What the shop has, under names of its own. In memory here; yours are where your objects are.
 #[derive(Default)]
-struct Baskets(Mutex<BTreeMap<String, Basket>>);
+struct Baskets {
+    made: AtomicU64,
+    all: Mutex<BTreeMap<String, Basket>>,
+}
 
 impl Baskets {
+    /// A new one, under a name that no other has had: a handle to what is gone must not lead to what came after it.
+    fn start(&self) -> String {
+        let reference = format!("basket-{}", self.made.fetch_add(1, Ordering::Relaxed) + 1);
+        self.with(|baskets| baskets.insert(reference.clone(), Basket::default()));
+        reference
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<String, Basket>) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -151,11 +164,7 @@ impl Shop {
 impl Shop {
     #[tool(description = "Start a new, empty basket.", annotations(destructive_hint = false))]
     async fn create_basket(&self, context: RequestContext<RoleServer>) -> CallToolResult {
-        let reference = self.baskets.with(|baskets| {
-            let reference = format!("basket-{}", baskets.len() + 1);
-            baskets.insert(reference.clone(), Basket::new());
-            reference
-        });
+        let reference = self.baskets.start();
         let object = Object {
             kind: "basket".parse().expect("a type"),
             reference: reference.parse().expect("a reference"),
