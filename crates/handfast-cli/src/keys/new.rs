@@ -1,4 +1,4 @@
-//! `handfast keys`: the keys under which a server keeps whose a handle is.
+//! `handfast keys new`.
 
 use std::{
     fs::{File, OpenOptions},
@@ -7,34 +7,23 @@ use std::{
     process::ExitCode,
 };
 
-use clap::Subcommand;
 use handfast::{Keys, SecretText};
 
 use crate::output::{self, Failure};
 
-/// Arguments of `handfast keys`.
+/// Arguments of `handfast keys new`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
 pub(crate) struct Args {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Make a key, as a line of a server's file of keys
-    #[command(after_help = HELP)]
-    New {
-        /// Write it to this file, which nobody else can read; an existing file is left alone
-        #[arg(long, value_name = "FILE")]
-        output: Option<PathBuf>,
-    },
+    /// Write it to this file, which nobody else can read; an existing file is left alone
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// Runs the command.
-pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
-    let Command::New { output } = &args.command;
+pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
     let key = Keys::generate();
-    match output {
+    match &args.output {
         None => output::print(&format!("{}\n", key.expose()))?,
         Some(path) => {
             write(path, &key)?;
@@ -72,9 +61,9 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 const HELP: &str = "\
-The first key of a server's file is used for new handles, the others only to recognise older ones: put a new \
-key before the old ones, and drop an old one when every handle made under it has ended.
+A server's first file of keys. To bring in another key later, without refusing anybody, there is `handfast \
+keys rotate`.
 
 Examples:
   handfast keys new --output keys.txt
-  (umask 077; handfast keys new | cat - keys.txt > next-keys.txt)";
+  handfast keys new";
