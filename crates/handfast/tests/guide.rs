@@ -2,40 +2,67 @@
 
 use std::process::Command;
 
-const GUIDE: &str = include_str!("../../../docs/guide/handles.md");
-const PROGRAM: &str = include_str!("../examples/handles.rs");
+struct Guide {
+    text: &'static str,
+    program: &'static str,
+    example: &'static str,
+}
 
-fn blocks(language: &str) -> Vec<&'static str> {
-    let fence = format!("```{language}\n");
-    GUIDE.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+const HANDLES: Guide = Guide {
+    text: include_str!("../../../docs/guide/handles.md"),
+    program: include_str!("../examples/handles.rs"),
+    example: "handles",
+};
+const REQUEST_STATE: Guide = Guide {
+    text: include_str!("../../../docs/guide/request-state.md"),
+    program: include_str!("../examples/request_state.rs"),
+    example: "request_state",
+};
+
+impl Guide {
+    fn blocks(&self, language: &str) -> Vec<&'static str> {
+        let fence = format!("```{language}\n");
+        self.text.split(&fence).skip(1).filter_map(|rest| rest.split("```").next()).collect()
+    }
+
+    /// What the program prints, and what it says on standard error.
+    fn run(&self) -> (String, String) {
+        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let output = Command::new(cargo)
+            .args(["run", "-q", "--locked", "--all-features", "--example", self.example])
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .output()
+            .expect("cargo runs");
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        (text(&output.stdout), text(&output.stderr))
+    }
 }
 
 #[test]
 fn every_line_of_code_is_part_of_the_program() {
-    let code = blocks("rust");
+    for guide in [HANDLES, REQUEST_STATE] {
+        let code = guide.blocks("rust");
 
-    assert!(code.len() >= 7);
-    for block in code {
-        assert!(PROGRAM.contains(block), "not in examples/handles.rs:\n{block}");
+        assert!(code.len() >= 6);
+        for block in code {
+            assert!(guide.program.contains(block), "not in examples/{}.rs:\n{block}", guide.example);
+        }
     }
 }
 
 #[test]
 fn the_program_prints_what_the_guide_shows() {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let output = Command::new(cargo)
-        .args(["run", "-q", "--locked", "--all-features", "--example", "handles"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .output()
-        .expect("cargo runs");
+    let (out, err) = HANDLES.run();
 
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{err}");
-    assert_eq!(blocks("text"), [out.as_ref()]);
+    assert_eq!(HANDLES.blocks("text"), [out.as_str()]);
     for line in err.lines() {
         assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "an audit event: {line}");
     }
     assert!(!err.contains("bsk_") && !err.contains("alice"), "{err}");
+
+    let (out, _) = REQUEST_STATE.run();
+    assert_eq!(REQUEST_STATE.blocks("text"), [out.as_str()]);
 }
 
 /// The README shows the heart of the example that the crate's documentation runs.
