@@ -5,7 +5,10 @@
 use std::{
     collections::BTreeMap,
     error::Error,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use handfast::{
@@ -33,11 +36,21 @@ struct Basket {
 
 /// What the server keeps, under names of its own. No client ever sees these names.
 #[derive(Default)]
-struct Baskets(Mutex<BTreeMap<String, Basket>>);
+struct Baskets {
+    made: AtomicU64,
+    all: Mutex<BTreeMap<String, Basket>>,
+}
 
 impl Baskets {
+    /// A new one, under a name that no other has had: a handle to what is gone must not lead to what came after it.
+    fn start(&self) -> String {
+        let reference = format!("basket-{}", self.made.fetch_add(1, Ordering::Relaxed) + 1);
+        self.with(|baskets| baskets.insert(reference.clone(), Basket::default()));
+        reference
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<String, Basket>) -> T) -> T {
-        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        work(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -86,11 +99,7 @@ impl Server {
     }
 
     async fn create_basket(&self, caller: &Caller) -> Value {
-        let reference = self.baskets.with(|baskets| {
-            let reference = format!("basket-{}", baskets.len() + 1);
-            baskets.insert(reference.clone(), Basket::default());
-            reference
-        });
+        let reference = self.baskets.start();
         let object = Object {
             kind: "basket".parse().expect("a type"),
             reference: reference.parse().expect("a reference"),
