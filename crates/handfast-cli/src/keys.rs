@@ -72,9 +72,10 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
 }
 
 const HELP: &str = "\
-The first key of a server's file is used for new handles, the others only to recognise older ones: put a new \
-key before the old ones, and drop an old one when every handle made under it has ended.
+The first key of a server's file is used for new handles, the others only to recognise older ones. A new key \
+goes to the end of the file on every replica first, and to its front when all of them know it; an old one can \
+go when every handle made under it has ended.
 
 Examples:
   handfast keys new --output keys.txt
-  (umask 077; handfast keys new | cat - keys.txt > next-keys.txt)";
+  handfast keys new >> keys.txt";

@@ -7,7 +7,7 @@ use aws_lc_rs::digest;
 use crate::{
     caller::{ClientId, Principal, ScopeSet, Tenant},
     clock::{Timestamp, later},
-    secret::{KeyId, Keys, hex},
+    secret::{KeyId, Keys, hex, random},
     text::{self, identifier},
 };
 
@@ -34,6 +34,18 @@ identifier! {
 identifier! {
     /// What the operator can show for a revocation: a ticket, a log entry, the id of an event.
     Receipt, "a receipt", text::plain, 256
+}
+
+impl ObjectRef {
+    /// A name that no object has had and none will have. A reference must never be used again: a handle to what is gone
+    /// would lead to what came after it.
+    ///
+    /// # Panics
+    /// When the operating system gives no random bytes.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(hex(&random()[..16]))
+    }
 }
 
 impl ObjectVersion {
