@@ -116,13 +116,15 @@ impl Readers {
     async fn opened(&self) -> Result<Arc<Reader>, StoreError> {
         let place = self.places.iter().find(|place| matches!(*place.0.borrow(), State::Opening));
         let place = place.unwrap_or(&self.places[0]);
+        let mut states = place.0.subscribe();
+        self.open(place);
         loop {
-            let mut states = place.0.subscribe();
-            self.open(place);
             match &*states.borrow_and_update() {
                 State::Open(reader) => return Ok(reader.clone()),
                 State::Failed(_, error) => return Err(again(error)),
-                State::Opening | State::Closed => {}
+                // It was open already, and is forgotten again.
+                State::Closed => return Err(StoreError::unavailable("the connection was closed")),
+                State::Opening => {}
             }
             // The place is there for as long as we are.
             let _ = states.changed().await;
