@@ -7,10 +7,7 @@ use std::{
     collections::BTreeMap,
     error::Error,
     io::Write,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use axum::{
@@ -21,7 +18,8 @@ use axum::{
 };
 use handfast::{
     Asked, Audience, BackendDown, Caller, ClientId, Grant, Handles, JsonLines, Keys, Loaded, Need, NotAuthorized,
-    Object, ObjectAuthority, ObjectVersion, Policy, Principal, Resolved, ScopeSet, Setup, Tenant, Why, async_trait,
+    Object, ObjectAuthority, ObjectRef, ObjectVersion, Policy, Principal, Resolved, ScopeSet, Setup, Tenant, Why,
+    async_trait,
     rmcp::{Sealed, accepted},
     seal::Sealer,
     store::{self, OpenOptions, Store},
@@ -63,21 +61,11 @@ type Basket = Vec<String>;
 
 /// What the shop has, under names of its own. In memory here; yours are where your objects are.
 #[derive(Default)]
-struct Baskets {
-    made: AtomicU64,
-    all: Mutex<BTreeMap<String, Basket>>,
-}
+struct Baskets(Mutex<BTreeMap<ObjectRef, Basket>>);
 
 impl Baskets {
-    /// A new one, under a name that no other has had: a handle to what is gone must not lead to what came after it.
-    fn start(&self) -> String {
-        let reference = format!("basket-{}", self.made.fetch_add(1, Ordering::Relaxed) + 1);
-        self.with(|baskets| baskets.insert(reference.clone(), Basket::default()));
-        reference
-    }
-
-    fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<String, Basket>) -> T) -> T {
-        work(&mut self.all.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<ObjectRef, Basket>) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -86,7 +74,7 @@ impl ObjectAuthority for Baskets {
     type Object = Basket;
 
     async fn load(&self, object: &Object) -> Result<Option<Loaded<Basket>>, BackendDown> {
-        let basket = self.with(|baskets| baskets.get(object.reference.as_str()).cloned());
+        let basket = self.with(|baskets| baskets.get(&object.reference).cloned());
         Ok(basket.map(|object| Loaded { object, version: ObjectVersion::unversioned() }))
     }
 
@@ -152,7 +140,7 @@ impl Shop {
         let why = Why { reason: reason.parse().expect("a reason"), receipt: "the owner".parse().expect("a receipt") };
         match self.handles.revoke(caller, &resolved.named().kind, basket_id, why).await {
             Ok(_) => {
-                let items = self.baskets.with(|baskets| baskets.remove(resolved.named().reference.as_str()));
+                let items = self.baskets.with(|baskets| baskets.remove(&resolved.named().reference));
                 said(&format!("{reason}: {} items", items.unwrap_or_default().len()))
             }
             Err(refused) => result(refused.tool_result()),
@@ -164,15 +152,14 @@ impl Shop {
 impl Shop {
     #[tool(description = "Start a new, empty basket.", annotations(destructive_hint = false))]
     async fn create_basket(&self, context: RequestContext<RoleServer>) -> CallToolResult {
-        let reference = self.baskets.start();
-        let object = Object {
-            kind: "basket".parse().expect("a type"),
-            reference: reference.parse().expect("a reference"),
-            version: ObjectVersion::unversioned(),
-        };
+        let (reference, kind) = (ObjectRef::random(), "basket".parse().expect("a type"));
+        let object = Object { kind, reference: reference.clone(), version: ObjectVersion::unversioned() };
         let scopes = ScopeSet::new(["basket:read", "basket:write"]).expect("two scopes");
         match self.handles.mint(&caller(&context), Grant { object, scopes }).await {
-            Ok(minted) => result(minted.tool_result()),
+            Ok(minted) => {
+                self.baskets.with(|baskets| baskets.insert(reference, Basket::new()));
+                result(minted.tool_result())
+            }
             Err(error) => result(error.tool_result()),
         }
     }
@@ -188,7 +175,7 @@ impl Shop {
             Err(refused) => return refused,
         };
         let told = format!("{item} is in the basket");
-        self.baskets.with(|baskets| baskets.entry(resolved.named().reference.to_string()).or_default().push(item));
+        self.baskets.with(|baskets| baskets.entry(resolved.named().reference.clone()).or_default().push(item));
         said(&told)
     }
 

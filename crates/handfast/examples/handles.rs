@@ -5,12 +5,14 @@
 use std::{
     collections::BTreeMap,
     error::Error,
+    process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
 };
 
 use handfast::{
     Asked, BackendDown, Caller, ClientId, Grant, Handles, Issuer, JsonLines, Keys, Loaded, Need, NotAuthorized, Object,
-    ObjectAuthority, ObjectVersion, Policy, Principal, Reason, Receipt, ScopeSet, Setup, Tenant, Why, async_trait,
+    ObjectAuthority, ObjectRef, ObjectVersion, Policy, Principal, Reason, Receipt, ScopeSet, Setup, Tenant, Why,
+    async_trait,
     store::{self, OpenOptions},
 };
 use serde_json::Value;
@@ -33,10 +35,10 @@ struct Basket {
 
 /// What the server keeps, under names of its own. No client ever sees these names.
 #[derive(Default)]
-struct Baskets(Mutex<BTreeMap<String, Basket>>);
+struct Baskets(Mutex<BTreeMap<ObjectRef, Basket>>);
 
 impl Baskets {
-    fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<String, Basket>) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut BTreeMap<ObjectRef, Basket>) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -46,7 +48,7 @@ impl ObjectAuthority for Baskets {
     type Object = Basket;
 
     async fn load(&self, object: &Object) -> Result<Option<Loaded<Basket>>, BackendDown> {
-        let basket = self.with(|baskets| baskets.get(object.reference.as_str()).cloned());
+        let basket = self.with(|baskets| baskets.get(&object.reference).cloned());
         Ok(basket.map(|basket| Loaded { version: version(&basket), object: basket }))
     }
 
@@ -86,19 +88,16 @@ impl Server {
     }
 
     async fn create_basket(&self, caller: &Caller) -> Value {
-        let reference = self.baskets.with(|baskets| {
-            let reference = format!("basket-{}", baskets.len() + 1);
-            baskets.insert(reference.clone(), Basket::default());
-            reference
-        });
-        let object = Object {
-            kind: "basket".parse().expect("a type"),
-            reference: reference.parse().expect("a reference"),
-            version: version(&Basket::default()),
-        };
+        // A name that was never used and never will be: a handle to what is gone must not lead to what came after it.
+        let reference = ObjectRef::random();
+        let kind = "basket".parse().expect("a type");
+        let object = Object { kind, reference: reference.clone(), version: version(&Basket::default()) };
         let scopes = ScopeSet::new(["basket:read", "basket:write"]).expect("two scopes");
         match self.handles.mint(caller, Grant { object, scopes }).await {
-            Ok(minted) => minted.tool_result(),
+            Ok(minted) => {
+                self.baskets.with(|baskets| baskets.insert(reference, Basket::default()));
+                minted.tool_result()
+            }
             Err(error) => error.tool_result(),
         }
     }
@@ -117,7 +116,7 @@ impl Server {
         };
         // The version is looked at and changed in one step: of two calls at once only one may change what both have seen.
         let changed = self.baskets.with(|baskets| {
-            let basket = baskets.get_mut(resolved.named().reference.as_str())?;
+            let basket = baskets.get_mut(&resolved.named().reference)?;
             if version(basket) != resolved.named().version {
                 return None;
             }
@@ -142,7 +141,7 @@ impl Server {
         };
         match self.handles.revoke(caller, &resolved.named().kind, basket_id, why).await {
             Ok(_) => {
-                self.baskets.with(|baskets| baskets.remove(resolved.named().reference.as_str()));
+                self.baskets.with(|baskets| baskets.remove(&resolved.named().reference));
                 text("the basket is closed")
             }
             Err(refused) => refused.tool_result(),
@@ -169,7 +168,18 @@ fn caller(subject: &str) -> Result<Caller, Box<dyn Error>> {
 }
 
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // In its own words: they say which line of the policy, or which key.
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let store_url = format!("sqlite:{}", folder.path().join("handles.db").display());
     let server = Server::open(&store_url, Keys::dangerous_for_this_process_only()).await?;

@@ -93,6 +93,13 @@ pub(crate) fn from_micros(micros: i64) -> Timestamp {
     Timestamp::from_microsecond(micros).unwrap_or(if micros < 0 { Timestamp::MIN } else { Timestamp::MAX })
 }
 
+/// A time that only goes forward, to measure how long something takes. No expiry is judged by it.
+#[cfg(feature = "postgres")]
+pub(crate) fn monotonic() -> std::time::Instant {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system")]
+    std::time::Instant::now()
+}
+
 /// A time as the operating system has it.
 #[cfg(feature = "postgres")]
 pub(crate) fn system_time(time: Timestamp) -> SystemTime {

@@ -8,7 +8,7 @@ use crate::{
     caller::{ClientId, Principal, ScopeSet, Tenant},
     clock::{Timestamp, later},
     keys::{KeyId, Keys},
-    secret::hex,
+    secret::{hex, random},
     text::{self, identifier},
 };
 
@@ -35,6 +35,18 @@ identifier! {
 identifier! {
     /// What the operator can show for a revocation: a ticket, a log entry, the id of an event.
     Receipt, "a receipt", text::plain, 256
+}
+
+impl ObjectRef {
+    /// A name that no object has had and none will have. A reference must never be used again: a handle to what is gone
+    /// would lead to what came after it.
+    ///
+    /// # Panics
+    /// When the operating system gives no random bytes.
+    #[must_use]
+    pub fn random() -> Self {
+        Self(hex(&random()[..16]))
+    }
 }
 
 impl ObjectVersion {

@@ -125,6 +125,21 @@ async fn statements_that_are_stale_or_gone_are_prepared_anew() {
     assert_eq!(resolve(&bench, &handle).await, Ok(()), "nor does it where the connection was closed");
 }
 
+/// What cannot be prepared is told at once, and not tried for as long as anybody waits.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_table_that_is_gone_is_told_at_once() {
+    let (bench, url) = bench(2).await;
+    let handle = bench.minted().await;
+    Cluster::shared().sql(&url, "ALTER TABLE handfast_handles RENAME TO gone");
+
+    for _ in 0..3 {
+        let told = tokio::time::timeout(TIMEOUT / 2, resolve(&bench, &handle)).await;
+        assert_eq!(told.expect("at once"), Err(Denial::Unavailable));
+    }
+    Cluster::shared().sql(&url, "ALTER TABLE gone RENAME TO handfast_handles");
+    assert_eq!(resolve(&bench, &handle).await, Ok(()));
+}
+
 /// Whoever opens a connection may not be polled for a while, or may go away: it is opened all the same.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_waits_for_whoever_opens_a_connection() {

@@ -28,10 +28,11 @@ impl Place {
         self.opened(OpenOptions { create: false, ..OpenOptions::default() }).await
     }
 
-    /// The file of the store, where it is one and is not there yet.
-    pub(super) fn missing_file(&self) -> Option<&str> {
-        let path = self.store.as_deref()?.strip_prefix("sqlite:")?;
-        (!path.is_empty() && !std::path::Path::new(path.strip_prefix("//").unwrap_or(path)).exists()).then_some(path)
+    /// What is made when the store is opened for the first time; `None` where all is there.
+    pub(super) async fn missing(&self) -> Option<&'static str> {
+        let told = self.open().await.err()?.0;
+        let missing = [("there is no file", "no such file"), ("there is no store", "no table of handfast in it")];
+        missing.into_iter().find(|(said, _)| told.contains(said)).map(|(_, what)| what)
     }
 
     /// Opens a store that is judged by this clock, and makes it where it is not there yet.
@@ -58,9 +59,16 @@ impl Place {
         };
         let elapsed = format!("no answer within {}", humantime::format_duration(self.timeout));
         let told = told.replace("deadline has elapsed", &elapsed).replace(CANCELLED, &elapsed).replace(CREATING, "");
+        let says = |any: &[&str]| any.iter().any(|said| told.contains(said));
         // A database that says why has answered.
         let silent = told.starts_with("the store did not answer") || told.starts_with("cannot use the database");
-        let advice = if silent && !["db error", "invalid configuration"].iter().any(|said| told.contains(said)) {
+        let advice = if says(&["invalid peer certificate"]) {
+            "; name the certificate of its issuer in SSL_CERT_FILE, or the host as the certificate has it"
+        } else if says(&["server does not support TLS"]) {
+            "; turn TLS on there, or say sslmode=disable in the URL"
+        } else if says(&["password missing"]) {
+            "; it belongs into the URL, and the URL into HANDFAST_STORE, where no list of processes shows it"
+        } else if silent && !says(&["db error", "invalid configuration"]) {
             "; see that it runs and can be reached, or give it more --timeout"
         } else if told.starts_with("there is no") {
             "; a server makes its store when it starts: see that this is the one"

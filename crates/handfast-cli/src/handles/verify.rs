@@ -57,7 +57,7 @@ struct Finding {
 
 /// Runs the command.
 pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
-    let missing = args.place.missing_file();
+    let missing = args.place.missing().await;
     let (clock, trouble) = (Arc::new(ManualClock::at(SystemClock.now())), Trouble::default());
     let watched = async || -> Result<Arc<dyn Store>, Failure> {
         let watched: Arc<dyn Store> =
@@ -65,8 +65,8 @@ pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
         Ok(watched)
     };
     let lab = Lab::new(Replicas { one: watched().await?, other: watched().await?, clock: clock.clone() });
-    if let Some(path) = missing {
-        output::complain(&format!("there was no file {path}: it was made, and what follows is about an empty store"));
+    if let Some(what) = missing {
+        output::complain(&format!("there was {what}: it was made, and what follows is about an empty store"));
     }
     let (tell, mut told) = mpsc::unbounded_channel();
     let verifying = async move {

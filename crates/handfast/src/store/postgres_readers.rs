@@ -6,11 +6,11 @@ use std::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use deadpool_postgres::Pool;
-use tokio::{sync::watch, time::Instant};
+use tokio::sync::watch;
 use tokio_postgres::{Row, Statement};
 
 use super::{
@@ -18,6 +18,7 @@ use super::{
     postgres::Values,
     postgres_pool::{Lent, in_time, lend},
 };
+use crate::clock::monotonic;
 
 /// A few connections on which one statement is asked, by everybody.
 pub(super) struct Readers {
@@ -59,7 +60,7 @@ impl Readers {
     /// For this statement, on all connections of this pool.
     pub(super) fn over(pool: Pool, sql: &'static str, timeout: Duration) -> Self {
         let places = (0..pool.status().max_size).map(|_| Arc::new(Place(watch::Sender::new(State::Closed)))).collect();
-        Self { sql, pool, timeout, began: Instant::now(), places }
+        Self { sql, pool, timeout, began: monotonic(), places }
     }
 
     /// Asks, on the connection that has the least to do.
@@ -115,13 +116,15 @@ impl Readers {
     async fn opened(&self) -> Result<Arc<Reader>, StoreError> {
         let place = self.places.iter().find(|place| matches!(*place.0.borrow(), State::Opening));
         let place = place.unwrap_or(&self.places[0]);
+        let mut states = place.0.subscribe();
+        self.open(place);
         loop {
-            let mut states = place.0.subscribe();
-            self.open(place);
             match &*states.borrow_and_update() {
                 State::Open(reader) => return Ok(reader.clone()),
                 State::Failed(_, error) => return Err(again(error)),
-                State::Opening | State::Closed => {}
+                // It was open already, and is forgotten again.
+                State::Closed => return Err(StoreError::unavailable("the connection was closed")),
+                State::Opening => {}
             }
             // The place is there for as long as we are.
             let _ = states.changed().await;
@@ -141,7 +144,7 @@ impl Readers {
             return;
         }
         let (pool, sql, timeout, began) = (self.pool.clone(), self.sql, self.timeout, self.began);
-        let attempt = Attempt { place: place.clone(), began };
+        let attempt = Attempt { place: Some(place.clone()), began };
         tokio::spawn(async move {
             let opened = in_time(timeout, async {
                 let client = lend(&pool).await?;
@@ -237,30 +240,30 @@ impl Drop for Asking<'_> {
 
 /// A place on its way to be open. However its task ends, the place says so.
 struct Attempt {
-    place: Arc<Place>,
+    /// None, once it has said so: somebody else may be trying again.
+    place: Option<Arc<Place>>,
     began: Instant,
 }
 
 impl Attempt {
-    fn ended(self, opened: Result<Reader, StoreError>) {
-        if let Ok(reader) = opened {
-            self.place.0.send_replace(State::Open(Arc::new(reader)));
-        } else if let Err(error) = opened {
-            self.place.0.send_replace(State::Failed(since(self.began), Arc::new(error)));
+    fn ended(mut self, opened: Result<Reader, StoreError>) {
+        self.say(match opened {
+            Ok(reader) => State::Open(Arc::new(reader)),
+            Err(error) => State::Failed(since(self.began), Arc::new(error)),
+        });
+    }
+
+    fn say(&mut self, state: State) {
+        if let Some(place) = self.place.take() {
+            place.0.send_replace(state);
         }
     }
 }
 
 impl Drop for Attempt {
     fn drop(&mut self) {
-        let error = || Arc::new(StoreError::unavailable("the runtime that was opening a connection has ended"));
-        self.place.0.send_if_modified(|state| {
-            let unfinished = matches!(state, State::Opening);
-            if unfinished {
-                *state = State::Failed(since(self.began), error());
-            }
-            unfinished
-        });
+        let error = StoreError::unavailable("the runtime that was opening a connection has ended");
+        self.say(State::Failed(since(self.began), Arc::new(error)));
     }
 }
 
