@@ -1,7 +1,9 @@
 //! The bytes of an envelope, and their one spelling. `docs/envelope.md` says the same in words, for other languages.
 
+use std::{borrow::Cow, ops::Range};
+
 use aws_lc_rs::aead::{Aad, NONCE_LEN, Nonce};
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use base64_simd::URL_SAFE_NO_PAD;
 
 use super::{SealError, StateDenial};
 use crate::{
@@ -31,48 +33,45 @@ const LONGEST_ASKED: usize = 256;
 /// How long the text of an envelope is at most. Nothing longer is looked at.
 const LONGEST: usize = MARK.len() + (HEADER + NONCE_LEN + MOST_INSIDE + TAG).div_ceil(3) * 4;
 
-/// What stands inside an envelope.
+/// What stands inside an envelope, but the id, the binding and the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Contents<'c> {
-    pub(super) id: [u8; ID],
+pub(super) struct Terms<'c> {
     pub(super) issued: Timestamp,
     pub(super) expires: Timestamp,
     pub(super) deadline: Timestamp,
     pub(super) round: u16,
-    pub(super) binding: &'c [u8],
-    pub(super) asked: Vec<&'c str>,
-    pub(super) state: &'c [u8],
+    pub(super) asked: Cow<'c, [&'c str]>,
 }
 
 /// Seals this under the key that seals: the text of the envelope.
-pub(super) fn seal(contents: &Contents<'_>, keys: &Keys) -> Result<String, SealError> {
-    // The nonce and the id are drawn in one call: it is half of the work.
-    let mut nonce = [0; NONCE_LEN];
+pub(super) fn seal(
+    terms: &Terms<'_>,
+    binding: impl FnOnce(&mut Vec<u8>),
+    state: &[u8],
+    keys: &Keys,
+) -> Result<String, SealError> {
+    let (key_id, key) = keys.sealing();
+    // The nonce and the id are drawn in one call: it is a third of the work.
     let random = random_bytes::<{ NONCE_LEN + ID }>();
-    nonce.copy_from_slice(&random[..NONCE_LEN]);
-    let contents = Contents { id: random[NONCE_LEN..].try_into().expect("as many as were drawn"), ..contents.clone() };
-    with_nonce(&contents, keys, nonce)
-}
-
-fn with_nonce(contents: &Contents<'_>, keys: &Keys, nonce: [u8; NONCE_LEN]) -> Result<String, SealError> {
-    let (id, key) = keys.sealing();
-    let mut bytes = Vec::with_capacity(256 + contents.binding.len() + contents.state.len());
+    let (nonce, id) = random.split_first_chunk::<NONCE_LEN>().expect("as many as were drawn");
+    let mut bytes = Vec::with_capacity(512 + state.len());
     bytes.extend_from_slice(&FORMAT);
-    bytes.extend_from_slice(id.as_bytes());
-    bytes.extend_from_slice(&nonce);
-    let inside = HEADER + NONCE_LEN;
-    contents.write(&mut bytes)?;
-    if bytes.len() - inside > MOST_INSIDE {
+    bytes.extend_from_slice(key_id.as_bytes());
+    bytes.extend_from_slice(nonce);
+    bytes.extend_from_slice(id);
+    terms.write(binding, &mut bytes)?;
+    bytes.extend_from_slice(state);
+    if bytes.len() - HEADER - NONCE_LEN > MOST_INSIDE {
         return Err(SealError::TooLarge);
     }
     let (header, rest) = bytes.split_at_mut(HEADER);
     let tag = key
-        .seal_in_place_separate_tag(Nonce::assume_unique_for_key(nonce), associated(header), &mut rest[NONCE_LEN..])
+        .seal_in_place_separate_tag(Nonce::assume_unique_for_key(*nonce), associated(header), &mut rest[NONCE_LEN..])
         .expect("what is inside is far below what the cipher takes");
     bytes.extend_from_slice(tag.as_ref());
     let mut text = String::with_capacity(MARK.len() + bytes.len().div_ceil(3) * 4);
     text.push_str(MARK);
-    URL_SAFE_NO_PAD.encode_string(bytes, &mut text);
+    URL_SAFE_NO_PAD.encode_append(bytes, &mut text);
     Ok(text)
 }
 
@@ -112,15 +111,26 @@ fn decode(text: &str) -> Result<Vec<u8>, StateDenial> {
     }
     let body = text.strip_prefix(MARK).ok_or(StateDenial::Malformed)?;
     // It takes no padding, and no bits beyond the last byte: an envelope has one spelling.
-    let bytes = URL_SAFE_NO_PAD.decode(body).map_err(|_| StateDenial::Malformed)?;
+    let bytes = URL_SAFE_NO_PAD.decode_to_vec(body).map_err(|_| StateDenial::Malformed)?;
     if bytes.len() < HEADER + NONCE_LEN + FIXED + TAG {
         return Err(StateDenial::Malformed);
     }
     if bytes[..FORMAT.len()] != FORMAT { Err(StateDenial::UnknownFormat) } else { Ok(bytes) }
 }
 
-fn associated(header: &[u8]) -> Aad<Vec<u8>> {
-    Aad::from([LABEL, header].concat())
+fn associated(header: &[u8]) -> Aad<[u8; LABEL.len() + HEADER]> {
+    let mut data = [0; LABEL.len() + HEADER];
+    data[..LABEL.len()].copy_from_slice(LABEL);
+    data[LABEL.len()..].copy_from_slice(header);
+    Aad::from(data)
+}
+
+/// What an authentic envelope has inside.
+pub(super) struct Contents<'c> {
+    pub(super) id: [u8; ID],
+    pub(super) terms: Terms<'c>,
+    pub(super) binding: &'c [u8],
+    pub(super) state: &'c [u8],
 }
 
 impl Authentic {
@@ -129,28 +139,36 @@ impl Authentic {
         // Whoever has the key has written it, so this does not fail.
         Contents::read(&self.bytes[HEADER + NONCE_LEN..self.end]).ok_or(StateDenial::Malformed)
     }
+
+    /// The state, which stands last and is so long.
+    pub(super) fn into_state(self, length: usize) -> (Vec<u8>, Range<usize>) {
+        (self.bytes, self.end - length..self.end)
+    }
+}
+
+impl Terms<'_> {
+    fn write(&self, binding: impl FnOnce(&mut Vec<u8>), out: &mut Vec<u8>) -> Result<(), SealError> {
+        for time in [self.issued, self.expires, self.deadline] {
+            out.extend_from_slice(&time.as_microsecond().to_be_bytes());
+        }
+        out.extend_from_slice(&self.round.to_be_bytes());
+        let at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        binding(out);
+        let length = u32::try_from(out.len() - at - 4).map_err(|_| SealError::TooLarge)?;
+        out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+        if self.asked.len() > MOST_ASKED || self.asked.iter().any(|key| key.len() > LONGEST_ASKED) {
+            return Err(SealError::TooManyQuestions);
+        }
+        out.push(u8::try_from(self.asked.len()).map_err(|_| SealError::TooManyQuestions)?);
+        for key in self.asked.iter() {
+            block(out, key.as_bytes());
+        }
+        Ok(())
+    }
 }
 
 impl<'c> Contents<'c> {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), SealError> {
-        let Self { id, issued, expires, deadline, round, binding, asked, state } = self;
-        out.extend_from_slice(id);
-        for time in [issued, expires, deadline] {
-            out.extend_from_slice(&time.as_microsecond().to_be_bytes());
-        }
-        out.extend_from_slice(&round.to_be_bytes());
-        block(out, binding);
-        if asked.len() > MOST_ASKED || asked.iter().any(|key| key.len() > LONGEST_ASKED) {
-            return Err(SealError::TooManyQuestions);
-        }
-        out.push(u8::try_from(asked.len()).map_err(|_| SealError::TooManyQuestions)?);
-        for key in asked {
-            block(out, key.as_bytes());
-        }
-        out.extend_from_slice(state);
-        Ok(())
-    }
-
     fn read(bytes: &'c [u8]) -> Option<Self> {
         let mut rest = bytes;
         let id = *chunk(&mut rest)?;
@@ -163,7 +181,8 @@ impl<'c> Contents<'c> {
         for _ in 0..count {
             asked.push(std::str::from_utf8(read_block(&mut rest)?).ok()?);
         }
-        Some(Self { id, issued, expires, deadline, round, binding, asked, state: rest })
+        let terms = Terms { issued, expires, deadline, round, asked: asked.into() };
+        Some(Self { id, terms, binding, state: rest })
     }
 }
 

@@ -30,10 +30,9 @@ mod denial;
 mod envelope;
 mod request;
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
 use thiserror::Error;
-use zeroize::Zeroizing;
 
 pub use denial::{StateDenial, StateRefused};
 pub use request::{Method, RequestDigest};
@@ -42,7 +41,6 @@ use crate::{
     caller::{Audience, Caller},
     clock::{Clock, Horizon, SystemClock, Timestamp, later},
     keys::{KeyId, Keys},
-    secret::SecretText,
     store::{SpendId, Store},
 };
 
@@ -90,14 +88,20 @@ pub struct StateContext<'a> {
 }
 
 /// A sealed state, as it stands in `requestState`. Nothing of it can be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Envelope(SecretText);
+#[derive(Clone, PartialEq, Eq)]
+pub struct Envelope(String);
 
 impl Envelope {
     /// The text, for the one place that sends it.
     #[must_use]
     pub fn expose(&self) -> &str {
-        self.0.expose()
+        &self.0
+    }
+}
+
+impl fmt::Debug for Envelope {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Envelope({} characters)", self.0.len())
     }
 }
 
@@ -141,7 +145,9 @@ pub struct Opened {
 
 /// What a server had sealed.
 pub struct State {
-    bytes: Zeroizing<Vec<u8>>,
+    /// Of the whole envelope; what the server had sealed is a part of it.
+    bytes: Vec<u8>,
+    state: Range<usize>,
     asked: Vec<String>,
     progress: Progress,
 }
@@ -195,19 +201,10 @@ impl Sealer {
         if expires <= issued {
             return Err(SealError::TooManyRounds);
         }
-        let mut bound = Vec::with_capacity(256);
-        binding::write(&mut bound, &self.audience, context.caller, context.request);
-        let contents = envelope::Contents {
-            id: [0; 16],
-            issued,
-            expires,
-            deadline: progress.deadline,
-            round: progress.round,
-            binding: &bound,
-            asked: asked.to_vec(),
-            state,
-        };
-        envelope::seal(&contents, &self.keys).map(|text| Envelope(SecretText::new(text)))
+        let Progress { round, deadline } = progress;
+        let terms = envelope::Terms { issued, expires, deadline, round, asked: asked.into() };
+        let binding = |out: &mut Vec<u8>| binding::write(out, &self.audience, context.caller, context.request);
+        envelope::seal(&terms, binding, state, &self.keys).map(Envelope)
     }
 
     /// Opens what a client has sent back.
@@ -217,24 +214,20 @@ impl Sealer {
     /// is the same for all of that.
     pub fn open(&self, presented: &str, context: &StateContext<'_>) -> Result<Opened, StateRefused> {
         let authentic = envelope::open(presented, &self.keys)?;
-        let contents = authentic.contents()?;
-        binding::check(contents.binding, &self.audience, context.caller, context.request)?;
+        let envelope::Contents { id, terms, binding, state } = authentic.contents()?;
+        binding::check(binding, &self.audience, context.caller, context.request)?;
         let now = self.now();
-        if contents.issued > later(now, self.options.skew) {
+        if terms.issued > later(now, self.options.skew) {
             return Err(StateDenial::NotYetValid.into());
         }
-        if contents.expires <= now {
+        if terms.expires <= now {
             return Err(StateDenial::Expired.into());
         }
-        Ok(Opened {
-            state: State {
-                bytes: Zeroizing::new(contents.state.to_vec()),
-                asked: contents.asked.iter().map(|key| (*key).to_owned()).collect(),
-                progress: Progress { round: contents.round, deadline: contents.deadline },
-            },
-            id: SpendId(contents.id),
-            expires: contents.expires,
-        })
+        let asked = terms.asked.iter().map(|key| (*key).to_owned()).collect();
+        let progress = Progress { round: terms.round, deadline: terms.deadline };
+        let (id, expires, length) = (SpendId(id), terms.expires, state.len());
+        let (bytes, state) = authentic.into_state(length);
+        Ok(Opened { state: State { bytes, state, asked, progress }, id, expires })
     }
 
     /// The id of the key under which this was sealed, as its header says; nothing of it has been verified.
@@ -293,7 +286,7 @@ impl State {
     /// What the server had sealed.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[self.state.clone()]
     }
 
     /// The keys of the questions that were asked with it.
