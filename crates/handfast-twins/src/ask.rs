@@ -46,28 +46,20 @@ pub(crate) fn step(server: &Server, origin: &Origin<'_>) -> Result<Trip, Refused
         Some(Value::Object(answers)) => answers,
         Some(_) => return Err(Refused::params("`inputResponses` must be an object")),
     };
-    let presented = match origin.params.get("requestState") {
-        // Answers without a state are answers to a question that was never asked.
-        None => return ask(server, origin, first(server, origin)),
-        Some(Value::String(presented)) => presented,
-        Some(_) => return Err(Refused::params("`requestState` must be a string")),
-    };
     let now = server.clock.seconds();
-    let retry = Retry {
-        caller: origin.caller,
-        method: origin.method,
-        tool: origin.tool,
-        arguments: &origin.arguments,
-        workspace_id: &origin.workspace.handle,
-        items: origin.workspace.items(),
-        now,
-        key: &server.key,
-    };
-    let claims = match server.guards.open(presented, &retry) {
-        Ok(claims) => claims,
-        Err(BadState::Invalid) => return Err(Refused::params("invalid requestState")),
-        Err(BadState::Told(message)) => return Ok(Trip::Failed(message)),
-        Err(BadState::Ignored) => return ask(server, origin, first(server, origin)),
+    let claims = match origin.params.get("requestState") {
+        // Answers without a state are answers to a question that was never asked.
+        None if answers.is_empty() || server.guards.waits_to_be_asked() => {
+            return ask(server, origin, first(server, origin));
+        }
+        None => first(server, origin),
+        Some(Value::String(presented)) => match server.guards.open(presented, &retry(server, origin, now)) {
+            Ok(claims) => claims,
+            Err(BadState::Invalid) => return Err(Refused::params("invalid requestState")),
+            Err(BadState::Told(message)) => return Ok(Trip::Failed(message)),
+            Err(BadState::Ignored) => return ask(server, origin, first(server, origin)),
+        },
+        Some(_) => return Err(Refused::params("`requestState` must be a string")),
     };
     let asks = server.manner().asks;
     let mut said = None;
@@ -85,6 +77,19 @@ pub(crate) fn step(server: &Server, origin: &Origin<'_>) -> Result<Trip, Refused
         return ask(server, origin, Claims { round: claims.round + 1, exp: now + STATE_LIFETIME, ..claims });
     }
     Ok(Trip::Agreed(claims, said))
+}
+
+fn retry<'r>(server: &'r Server, origin: &'r Origin<'_>, now: u64) -> Retry<'r> {
+    Retry {
+        caller: origin.caller,
+        method: origin.method,
+        tool: origin.tool,
+        arguments: &origin.arguments,
+        workspace_id: &origin.workspace.handle,
+        items: origin.workspace.items(),
+        now,
+        key: &server.key,
+    }
 }
 
 fn first(server: &Server, origin: &Origin<'_>) -> Claims {

@@ -54,6 +54,11 @@ pub(crate) trait Guards: Send + Sync {
         false
     }
 
+    /// Whether answers without a state are answers to a question that was never asked.
+    fn waits_to_be_asked(&self) -> bool {
+        true
+    }
+
     /// Writes a state that will come back through somebody else's hands.
     fn seal(&self, claims: &Claims, key: &Key) -> String {
         state::signed(claims, key)

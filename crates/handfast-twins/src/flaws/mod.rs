@@ -14,6 +14,7 @@ mod refusals;
 mod shared;
 mod sound;
 mod surfaces;
+mod unbound;
 mod unsigned;
 mod unsteady;
 
@@ -72,7 +73,7 @@ const fn twin(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 62] = [
+static TWINS: [Twin; 66] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -97,6 +98,10 @@ static TWINS: [Twin; 62] = [
     twin("optional-signature", "the state's tag is verified where there is one", loopholes::optional_signature),
     twin("pipe-state", "the state is words between bars, unsigned", unsigned::pipe),
     twin("display-state", "sound; the state names a record, its other members are for show", display_state::guards),
+    twin("no-binding", "the state is signed and ends, and is good for anybody and anything", unbound::no_binding),
+    twin("no-expiry", "the state is signed and bound, and never ends", unbound::no_expiry),
+    twin("mac-only-client-id", "the state is bound to the OAuth client instead of the user", unbound::client_only),
+    twin("answers-first", "sound states; it acts on answers to what it has not asked", unbound::answers_first),
     // What is asked, and where
     twin("two-rounds", "sound; asks twice", sound::two_rounds),
     twin("two-rounds-flawed", "asks twice, and signs only the first round's state", surfaces::two_rounds_flawed),
