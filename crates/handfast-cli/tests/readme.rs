@@ -13,9 +13,11 @@ const README: &str = include_str!("../../../README.md");
 /// A command of the README, and how it is run here: `URL` is a flawed twin, `FILE` is a fresh file, `STORE` is a store that
 /// has handles in it.
 /// `None` for what the test run itself is: building everything, and `make check`.
-const COMMANDS: [(&str, Option<(&str, i32)>); 13] = [
+const COMMANDS: [(&str, Option<(&str, i32)>); 16] = [
     ("cargo run --release -- prove", None),
     ("make check", None),
+    // It serves until it is ended: `crates/handfast/tests/basket.rs` runs it.
+    ("cargo run --release --example basket", None),
     (
         r#"handfast probe https://mcp.example.com/mcp --identity-a "$ALICE" --identity-b "$BOB""#,
         Some(("probe URL --identity-a alice --identity-b bob", 1)),
@@ -29,6 +31,8 @@ const COMMANDS: [(&str, Option<(&str, i32)>); 13] = [
     ("handfast probe --profile profile.toml http://127.0.0.1:8000/mcp", Some(("probe --profile FILE URL", 1))),
     ("handfast checks handle-foreign-principal", Some(("checks handle-foreign-principal", 0))),
     ("handfast keys new --output keys.txt", Some(("keys new --output FILE", 0))),
+    ("handfast keys rotate keys.txt", Some(("keys rotate FILE", 0))),
+    ("handfast keys inspect keys.txt", Some(("keys inspect FILE", 0))),
     (
         "handfast handles list --store sqlite:handles.db --tenant acme",
         Some(("handles list --store STORE --tenant acme", 0)),
