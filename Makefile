@@ -1,7 +1,7 @@
 # `make check` is what CI runs.
 CARGO ?= cargo
 
-.PHONY: help check lint docs test release interop deny fuzz bench bench-handles matrix
+.PHONY: help check lint docs test release interop deny fuzz bench bench-handles bench-seal matrix
 
 help:
 	@echo "check    format, lints, documentation, every test (installs the real servers first)"
@@ -15,6 +15,7 @@ help:
 	@echo "fuzz     one minute for each fuzz target (needs cargo-fuzz and a nightly toolchain)"
 	@echo "bench    run times, size of the binary and peak memory, in one run"
 	@echo "bench-handles  the library beside floors and a peer, in one run (needs PostgreSQL)"
+	@echo "bench-seal  sealed states beside the bare cipher and the codecs of the SDKs, in one run"
 
 check: interop lint docs test release
 
@@ -51,3 +52,6 @@ bench:
 
 bench-handles:
 	python3 benches/handles.py
+
+bench-seal:
+	python3 benches/seal.py
