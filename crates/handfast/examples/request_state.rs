@@ -57,6 +57,7 @@ fn said(text: &str) -> CallToolResult {
     CallToolResult::success(vec![ContentBlock::text(text)])
 }
 
+#[expect(clippy::print_stdout, clippy::use_debug, reason = "an example shows what it does")]
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let keys = Keys::dangerous_for_this_process_only();

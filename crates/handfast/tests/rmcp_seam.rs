@@ -39,7 +39,11 @@ use support::{caller, clock};
 #[derive(Clone)]
 struct Desk;
 
-fn asks(name: &str, state: Option<&str>, responses: Option<&InputResponses>) -> Result<String, InputRequiredResult> {
+fn asks(
+    name: &str,
+    state: Option<&str>,
+    responses: Option<&InputResponses>,
+) -> Result<String, Box<InputRequiredResult>> {
     let question = || {
         let form = ElicitRequestParams::FormElicitationParams {
             meta: None,
@@ -49,7 +53,7 @@ fn asks(name: &str, state: Option<&str>, responses: Option<&InputResponses>) -> 
         InputRequest::Elicitation(ElicitRequest::new(form))
     };
     let questions = || BTreeMap::from(["a", "b"].map(|key| (key.to_owned(), question())));
-    let ask = |state: Option<String>| InputRequiredResult::new(Some(questions()), state);
+    let ask = |state: Option<String>| Box::new(InputRequiredResult::new(Some(questions()), state));
     let given: Vec<&String> = responses.into_iter().flat_map(BTreeMap::keys).collect();
     let told = json!({"state": state, "given": given, "yes": accepted(responses, "a").is_some()}).to_string();
     match (name, state) {
@@ -76,7 +80,7 @@ impl ServerHandler for Desk {
     ) -> Result<CallToolResponse, ErrorData> {
         Ok(match asks(&request.name, request.request_state.as_deref(), request.input_responses.as_ref()) {
             Ok(told) => CallToolResult::success(vec![ContentBlock::text(told)]).into(),
-            Err(asks) => asks.into(),
+            Err(asks) => (*asks).into(),
         })
     }
 
@@ -87,7 +91,7 @@ impl ServerHandler for Desk {
     ) -> Result<GetPromptResponse, ErrorData> {
         Ok(match asks(&request.name, request.request_state.as_deref(), request.input_responses.as_ref()) {
             Ok(told) => GetPromptResult::new(vec![PromptMessage::new_text(Role::User, told)]).into(),
-            Err(asks) => asks.into(),
+            Err(asks) => (*asks).into(),
         })
     }
 
@@ -98,7 +102,7 @@ impl ServerHandler for Desk {
     ) -> Result<ReadResourceResponse, ErrorData> {
         Ok(match asks("", request.request_state.as_deref(), request.input_responses.as_ref()) {
             Ok(told) => ReadResourceResult::new(vec![ResourceContents::text(told, request.uri)]).into(),
-            Err(asks) => asks.into(),
+            Err(asks) => (*asks).into(),
         })
     }
 }
