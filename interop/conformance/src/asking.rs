@@ -26,10 +26,12 @@ type Asking = Result<Option<Next>, ErrorData>;
 
 pub fn tool(name: &str, round: &Round<'_>) -> Asking {
     let next = match name {
-        "test_input_required_result_elicitation" | "test_streaming_elicitation" => match round.text("user_name", "name") {
-            Some(name) => told(format!("Hello, {name}!")),
-            None => round.ask(vec![user_name()], None)?,
-        },
+        "test_input_required_result_elicitation" | "test_streaming_elicitation" => {
+            match round.text("user_name", "name") {
+                Some(name) => told(format!("Hello, {name}!")),
+                None => round.ask(vec![user_name()], None)?,
+            }
+        }
         "test_input_required_result_sampling" => match round.sampled("capital_question") {
             Some(text) => told(format!("The model says: {text}")),
             None => round.ask(vec![sampling("capital_question", "What is the capital of France?")], None)?,

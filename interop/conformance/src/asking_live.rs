@@ -39,12 +39,7 @@ pub async fn tool(name: &str, arguments: Option<&JsonObject>, context: &Context)
     Ok(Some(told))
 }
 
-async fn elicited(
-    message: &str,
-    properties: Value,
-    required: &[&str],
-    context: &Context,
-) -> Result<String, ErrorData> {
+async fn elicited(message: &str, properties: Value, required: &[&str], context: &Context) -> Result<String, ErrorData> {
     let mut schema = json!({ "type": "object", "properties": properties });
     if !required.is_empty() {
         schema["required"] = json!(required);
@@ -55,11 +50,9 @@ async fn elicited(
 }
 
 async fn answer(asked: ServerRequest, context: &Context) -> Result<Value, ErrorData> {
-    let answer: ClientResult = context
-        .peer
-        .send_request(asked)
-        .await
-        .map_err(|problem| ErrorData::internal_error(format!("the client was asked and did not answer: {problem}"), None))?;
+    let answer: ClientResult = context.peer.send_request(asked).await.map_err(|problem| {
+        ErrorData::internal_error(format!("the client was asked and did not answer: {problem}"), None)
+    })?;
     serde_json::to_value(answer).map_err(|problem| ErrorData::internal_error(problem.to_string(), None))
 }
 

@@ -75,5 +75,5 @@ fn text(text: &str) -> Value {
 fn messages(content: Vec<Value>) -> GetPromptResult {
     let messages: Vec<Value> =
         content.into_iter().map(|content| json!({ "role": "user", "content": content })).collect();
-    wire(json!({ "messages": messages }))
+    wire(json!({ "resultType": "complete", "messages": messages }))
 }

@@ -48,5 +48,5 @@ pub fn read(uri: &str) -> Result<ReadResourceResult, ErrorData> {
     };
     let mut content = content;
     content["uri"] = json!(uri);
-    Ok(wire(json!({ "contents": [content] })))
+    Ok(wire(json!({ "resultType": "complete", "contents": [content] })))
 }

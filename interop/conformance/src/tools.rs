@@ -19,9 +19,7 @@ use crate::{
 
 /// Each revision sees the tools that can work in it.
 pub fn listed(modern: bool) -> Vec<Tool> {
-    let plain = |(name, description): (&str, &str)| {
-        json!({ "name": name, "description": description, "inputSchema": { "type": "object", "properties": {} } })
-    };
+    let plain = |(name, description): (&str, &str)| json!({ "name": name, "description": description, "inputSchema": { "type": "object", "properties": {} } });
     let mut listed: Vec<Value> = EVERYWHERE.iter().copied().map(plain).collect();
     listed.push(json!({
         "name": "json_schema_2020_12_tool", "description": "Tool with JSON Schema 2020-12 features",
@@ -101,7 +99,7 @@ pub async fn call(
         }
         "test_error_handling" => {
             let content = [text("This tool intentionally returns an error for testing")];
-            return Ok(wire(json!({ "content": content, "isError": true })));
+            return Ok(wire(json!({ "resultType": "complete", "content": content, "isError": true })));
         }
         "test_tool_with_progress" => {
             progress(context).await;
@@ -121,11 +119,16 @@ pub async fn call(
         }
         _ => return Err(ErrorData::invalid_params(format!("there is no tool {name}"), None)),
     };
-    Ok(wire(json!({ "content": content })))
+    Ok(complete(&content))
 }
 
 pub fn said(told: &str) -> CallToolResult {
-    wire(json!({ "content": [text(told)] }))
+    complete(&[text(told)])
+}
+
+/// Older revisions have no `resultType`; for them the SDK takes it out again.
+fn complete(content: &[Value]) -> CallToolResult {
+    wire(json!({ "resultType": "complete", "content": content }))
 }
 
 const A_MOMENT: Duration = Duration::from_millis(50);
