@@ -26,12 +26,7 @@ type Asking = Result<Option<Next>, ErrorData>;
 
 pub fn tool(name: &str, round: &Round<'_>) -> Asking {
     let next = match name {
-        "test_input_required_result_elicitation" | "test_streaming_elicitation" => {
-            match round.text("user_name", "name") {
-                Some(name) => told(format!("Hello, {name}!")),
-                None => round.ask(vec![user_name()], None)?,
-            }
-        }
+        "test_input_required_result_elicitation" | "test_streaming_elicitation" => round.greeting()?,
         "test_input_required_result_sampling" => match round.sampled("capital_question") {
             Some(text) => told(format!("The model says: {text}")),
             None => round.ask(vec![sampling("capital_question", "What is the capital of France?")], None)?,
@@ -89,6 +84,13 @@ pub fn prompt(name: &str, round: &Round<'_>) -> Asking {
 impl<'r> Round<'r> {
     pub fn new(state: Option<&'r str>, responses: Option<&'r InputResponses>, context: &Context) -> Self {
         Self { state, responses, client: context.client_capabilities().unwrap_or_default() }
+    }
+
+    pub fn greeting(&self) -> Result<Next, ErrorData> {
+        match self.text("user_name", "name") {
+            Some(name) => Ok(told(format!("Hello, {name}!"))),
+            None => self.ask(vec![user_name()], None),
+        }
     }
 
     /// Three rounds; what the first one found out goes along in the state of the second.
@@ -161,7 +163,7 @@ fn user_name() -> (String, InputRequest) {
     form("user_name", "What is your name?", "name", "string")
 }
 
-fn form(key: &str, message: &str, field: &str, kind: &str) -> (String, InputRequest) {
+pub fn form(key: &str, message: &str, field: &str, kind: &str) -> (String, InputRequest) {
     let schema = json!({ "type": "object", "properties": { field: { "type": kind } }, "required": [field] });
     let params = json!({ "mode": "form", "message": message, "requestedSchema": schema });
     (key.to_owned(), wire(json!({ "method": "elicitation/create", "params": params })))

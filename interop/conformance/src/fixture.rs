@@ -10,12 +10,12 @@ use axum::http::request::Parts;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CompletionInfo,
-        GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListToolsResult, LoggingLevel, LoggingMessageNotificationParam, PaginatedRequestParams,
-        ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-        SetLevelRequestMethod, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-        UnsubscribeRequestParams,
+        CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+        CompletionInfo, GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+        LoggingMessageNotificationParam, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+        ReadResourceResponse, ServerCapabilities, ServerConfig, SetLevelRequestMethod, SetLevelRequestParams,
+        SubscribeRequestParams, SubscriptionFilter, Tool, UnsubscribeRequestParams, UpdateTaskParams,
     },
     service::{RequestContext, SubscriptionContext},
 };
@@ -25,7 +25,9 @@ use crate::{
     asking::{self, Next, Round},
     asking_live,
     changes::Changes,
-    prompts, resources, tools,
+    prompts, resources,
+    tasks::Tasks,
+    tools,
 };
 
 pub type Context = RequestContext<RoleServer>;
@@ -33,6 +35,7 @@ pub type Context = RequestContext<RoleServer>;
 #[derive(Clone, Default)]
 pub struct Fixture {
     pub changes: Changes,
+    tasks: Tasks,
     /// From which level on a session wants to be told, by the session's id.
     levels: Arc<Mutex<HashMap<String, LoggingLevel>>>,
 }
@@ -74,6 +77,7 @@ impl ServerHandler for Fixture {
             .enable_resources_subscribe()
             .enable_completions()
             .enable_logging()
+            .enable_tasks()
             .build();
         ServerConfig::new(offers).with_server_info(Implementation::new("handfast-conformance", "1"))
     }
@@ -99,6 +103,9 @@ impl ServerHandler for Fixture {
                 Some(Next::Asked(asks)) => return Ok(asks.into()),
                 Some(Next::Told(text)) => return Ok(tools::said(&text).into()),
                 None => {}
+            }
+            if let Some(response) = self.tasks.call(name, arguments, &round, &context).await? {
+                return Ok(response);
             }
         } else if let Some(told) = asking_live::tool(name, arguments, &context).await? {
             return Ok(tools::said(&told).into());
@@ -182,6 +189,18 @@ impl ServerHandler for Fixture {
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
         Some(requested.clone())
+    }
+
+    async fn get_task(&self, request: GetTaskParams, _: Context) -> Result<GetTaskResult, ErrorData> {
+        self.tasks.get(&request.task_id).map(GetTaskResult::new)
+    }
+
+    async fn update_task(&self, request: UpdateTaskParams, _: Context) -> Result<(), ErrorData> {
+        self.tasks.update(&request.task_id, &request.input_responses)
+    }
+
+    async fn cancel_task(&self, request: CancelTaskParams, _: Context) -> Result<(), ErrorData> {
+        self.tasks.cancel(&request.task_id)
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {

@@ -2,7 +2,8 @@
 //! says of the states of this server, it says of `handfast::rmcp::Sealed`.
 //!
 //! This file serves. `fixture.rs` is the MCP server; `asking.rs` asks in rounds, `asking_live.rs` in the way of older
-//! revisions; `tools.rs`, `prompts.rs` and `resources.rs` are what the suite wants to find; `changes.rs` tells of changes.
+//! revisions; `tools.rs`, `prompts.rs` and `resources.rs` are what the suite wants to find; `changes.rs` tells of changes,
+//! and `tasks.rs` lets a client wait.
 
 mod asking;
 mod asking_live;
@@ -10,6 +11,7 @@ mod changes;
 mod fixture;
 mod prompts;
 mod resources;
+mod tasks;
 mod tools;
 
 use std::{error::Error, io::Write, sync::Arc};

@@ -27,6 +27,20 @@ pub fn listed(modern: bool) -> Vec<Tool> {
     }));
     if modern {
         listed.extend(SINCE_2026_07_28.iter().copied().map(plain));
+        listed.extend([
+            json!({
+                "name": "slow_compute", "description": "A task that takes its time",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {
+                        "seconds": { "type": "integer", "minimum": 0, "maximum": 60 },
+                        "label": { "type": "string" }
+                    }
+                }
+            }),
+            taking("confirm_delete", "A task that asks for a confirmation", "filename"),
+            taking("greet", "Greets at once", "name"),
+        ]);
         listed.push(json!({
             "name": "test_custom_headers", "description": "Takes an argument that is mirrored into a header",
             "inputSchema": {
@@ -37,13 +51,16 @@ pub fn listed(modern: bool) -> Vec<Tool> {
         }));
     } else {
         listed.extend(UNTIL_2025_11_25.iter().copied().map(plain));
-        listed.extend([("test_sampling", "prompt"), ("test_elicitation", "message")].map(|(name, argument)| {
-            let properties = json!({ argument: { "type": "string", "description": "What to ask" } });
-            let schema = json!({ "type": "object", "properties": properties, "required": [argument] });
-            json!({ "name": name, "description": "Asks while it runs", "inputSchema": schema })
-        }));
+        listed.push(taking("test_sampling", "Asks the model while it runs", "prompt"));
+        listed.push(taking("test_elicitation", "Asks while it runs", "message"));
     }
     wire(json!(listed))
+}
+
+/// A tool with one argument, a text that must be there.
+fn taking(name: &str, description: &str, argument: &str) -> Value {
+    let schema = json!({ "type": "object", "properties": { argument: { "type": "string" } }, "required": [argument] });
+    json!({ "name": name, "description": description, "inputSchema": schema })
 }
 
 const EVERYWHERE: [(&str, &str); 7] = [
@@ -56,7 +73,7 @@ const EVERYWHERE: [(&str, &str); 7] = [
     ("test_tool_with_progress", "Says how far it is"),
 ];
 
-const SINCE_2026_07_28: [(&str, &str); 13] = [
+const SINCE_2026_07_28: [(&str, &str); 17] = [
     ("test_input_required_result_elicitation", "Asks for a name"),
     ("test_input_required_result_sampling", "Asks the model"),
     ("test_input_required_result_list_roots", "Asks for the roots"),
@@ -70,6 +87,10 @@ const SINCE_2026_07_28: [(&str, &str); 13] = [
     ("test_logging_tool", "Logs, if the request wants that"),
     ("test_trigger_tool_change", "Announces a new list of tools"),
     ("test_trigger_prompt_change", "Announces a new list of prompts"),
+    ("failing_job", "A task that fails"),
+    ("protocol_error_job", "A task that breaks"),
+    ("multi_input", "A task that asks for two things at once"),
+    ("test_tool_with_task", "Asks for a name, and becomes a task then"),
 ];
 
 const UNTIL_2025_11_25: [(&str, &str); 3] = [
@@ -114,6 +135,10 @@ pub async fn call(
         }
         "test_trigger_tool_change" => announce(fixture, Change::Tools).await,
         "test_trigger_prompt_change" => announce(fixture, Change::Prompts).await,
+        "greet" => {
+            let name = arguments.and_then(|arguments| arguments.get("name")).and_then(Value::as_str);
+            vec![text(&format!("Hello, {}!", name.unwrap_or("whoever you are")))]
+        }
         "json_schema_2020_12_tool" | "test_custom_headers" => {
             vec![text(&json!(arguments).to_string())]
         }
