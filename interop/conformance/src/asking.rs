@@ -107,9 +107,18 @@ impl<'r> Round<'r> {
     }
 
     fn ask(&self, questions: Vec<(String, InputRequest)>, state: Option<&str>) -> Result<Next, ErrorData> {
+        if self.is_refused() {
+            return Ok(told("No, then: nothing was done.".to_owned()));
+        }
         questions.iter().try_for_each(|(_, question)| self.need(question))?;
         let questions: InputRequests = questions.into_iter().collect();
         Ok(Next::Asked(InputRequiredResult::new(Some(questions), state.map(str::to_owned))))
+    }
+
+    /// Whether the person said no to something. Who says no is not asked again.
+    fn is_refused(&self) -> bool {
+        let refused = |response: &Value| matches!(response["action"].as_str(), Some("decline" | "cancel"));
+        self.responses.is_some_and(|responses| responses.values().any(refused))
     }
 
     fn can(&self, question: &InputRequest) -> bool {
