@@ -55,7 +55,11 @@ pub fn tool(name: &str, round: &Round<'_>) -> Asking {
         "test_input_required_result_multi_round" => round.steps()?,
         "test_input_required_result_capabilities" => {
             let questions = vec![user_name(), sampling("capital_question", "What is the capital of France?")];
-            let (possible, _) = questions.into_iter().partition(|(_, question)| round.can(question));
+            let (possible, rest): (Vec<_>, Vec<_>) =
+                questions.into_iter().partition(|(_, question)| round.can(question));
+            if possible.is_empty() {
+                rest.iter().try_for_each(|(_, question)| round.need(question))?;
+            }
             match (round.text("user_name", "name"), round.sampled("capital_question")) {
                 (None, None) => round.ask(possible, None)?,
                 (name, text) => told(format!("{} {}", name.unwrap_or_default(), text.unwrap_or_default())),
