@@ -46,6 +46,7 @@ cargo build --quiet --locked --target-dir "$target"
 
 server=
 running=
+# shellcheck disable=SC2329 # the trap below calls it
 stop() {
     for process in $running $server; do
         kill "$process" 2>/dev/null || true
