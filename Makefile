@@ -1,13 +1,14 @@
 # `make check` is what CI runs.
 CARGO ?= cargo
 
-.PHONY: help check lint docs test release interop deny fuzz bench bench-handles bench-seal matrix
+.PHONY: help check lint docs test conformance release interop deny fuzz bench bench-handles bench-seal matrix
 
 help:
 	@echo "check    format, lints, documentation, every test (installs the real servers first)"
 	@echo "lint     format and lints"
 	@echo "docs     documentation"
 	@echo "test     every test; the real servers must be installed (make interop)"
+	@echo "conformance  the official suite against a server with sealed states (installs it first)"
 	@echo "release  build for release and prove the probe on its twins"
 	@echo "interop  install the real servers into interop/.env"
 	@echo "matrix   every twin against both checks, as a table"
@@ -17,7 +18,7 @@ help:
 	@echo "bench-handles  the library beside floors and a peer, in one run (needs PostgreSQL)"
 	@echo "bench-seal  sealed states beside the bare cipher and the codecs of the SDKs, in one run"
 
-check: interop lint docs test release
+check: interop lint docs test conformance release
 
 lint:
 	$(CARGO) fmt --all --check
@@ -34,6 +35,9 @@ docs:
 
 test:
 	$(CARGO) test --workspace --all-features --locked
+
+conformance:
+	sh interop/conformance/run.sh
 
 interop:
 	sh interop/install.sh

@@ -264,8 +264,9 @@ fn question(items: &str) -> BTreeMap<String, InputRequest> {
     BTreeMap::from([("approve".to_owned(), InputRequest::Elicitation(ElicitRequest::new(form)))])
 }
 
-/// A result as the library writes it, for the SDK.
-fn result(value: Value) -> CallToolResult {
+/// A result as the library writes it, for the SDK; it is the end of the call.
+fn result(mut value: Value) -> CallToolResult {
+    value["resultType"] = "complete".into();
     serde_json::from_value(value).expect("the result of a tool")
 }
 

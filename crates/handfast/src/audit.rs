@@ -11,13 +11,16 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
-    caller::{ClientId, Scope, Tenant, TraceId},
+    caller::{Caller, ClientId, Scope, Tenant, TraceId},
     clock::{Clock, SystemClock},
+    keys::Keys,
     record::{Digest, ObjectType, PolicyVersion, Reason, Receipt, SubjectKey},
     refusal::Denial,
+    seal::{RequestDigest, StateDenial},
 };
 
-/// One event. Every call of [`Handles`](crate::Handles) makes exactly one; a bulk revocation one for each handle.
+/// One event. Every call of [`Handles`](crate::Handles) makes exactly one; a bulk revocation one for each handle. Every
+/// state that comes back makes one where a server has it audited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AuditEvent {
@@ -39,8 +42,12 @@ pub struct AuditEvent {
     pub client: Option<ClientId>,
     /// The scope that was needed.
     pub scope: Option<Scope>,
-    /// The policy that was in force.
-    pub policy: PolicyVersion,
+    /// The policy that was in force; states have none.
+    pub policy: Option<PolicyVersion>,
+    /// Exactly why a state was refused.
+    pub state: Option<StateDenial>,
+    /// The method, and the tool or prompt, that a state came back to. URIs are not told.
+    pub request: Option<String>,
     /// The trace that the request belongs to.
     pub trace: Option<TraceId>,
     /// Why something was revoked, and the operator's receipt.
@@ -63,6 +70,8 @@ pub enum Action {
     Revoke,
     /// To remove what has been dead for long.
     Purge,
+    /// To take back a state that was sealed.
+    Open,
 }
 
 impl Action {
@@ -75,6 +84,7 @@ impl Action {
             Self::Advance => "advance",
             Self::Revoke => "revoke",
             Self::Purge => "purge",
+            Self::Open => "open",
         }
     }
 }
@@ -154,7 +164,8 @@ impl AuditSink for Tracing {
             tenant = event.tenant.as_ref().map(Tenant::as_str),
             client = event.client.as_ref().map(ClientId::as_str),
             scope = event.scope.as_ref().map(Scope::as_str),
-            policy = event.policy.as_str(),
+            policy = event.policy.as_ref().map(PolicyVersion::as_str),
+            request = event.request.as_deref(),
             trace = event.trace.as_ref().map(TraceId::as_str),
             revocation = event.revocation.as_ref().map(|(reason, _)| reason.as_str()),
             receipt = event.revocation.as_ref().map(|(_, receipt)| receipt.as_str()),
@@ -203,7 +214,10 @@ struct Line<'a> {
     client: &'a Option<ClientId>,
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: &'a Option<Scope>,
-    policy: &'a PolicyVersion,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: &'a Option<PolicyVersion>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: &'a Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: &'a Option<TraceId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -219,9 +233,29 @@ impl AuditEvent {
     /// without [`Handles`](crate::Handles), and have to answer for it in the same way.
     #[must_use]
     pub fn new(action: Action, policy: &PolicyVersion) -> Self {
+        Self { policy: Some(policy.clone()), ..Self::of(action) }
+    }
+
+    /// The event of a state that came back, from this caller and to this request.
+    #[must_use]
+    pub fn of_state(caller: &Caller, keys: &Keys, request: &RequestDigest<'_>, denial: Option<StateDenial>) -> Self {
+        Self {
+            state: denial,
+            subject: caller.principal().and_then(|principal| SubjectKey::of(principal, keys, keys.current())),
+            tenant: caller.tenant().cloned(),
+            client: caller.client().cloned(),
+            trace: caller.trace().cloned(),
+            request: Some(request.told()),
+            ..Self::of(Action::Open)
+        }
+    }
+
+    fn of(action: Action) -> Self {
         Self {
             action,
             denial: None,
+            state: None,
+            request: None,
             handle: None,
             object: None,
             object_type: None,
@@ -229,7 +263,7 @@ impl AuditEvent {
             tenant: None,
             client: None,
             scope: None,
-            policy: policy.clone(),
+            policy: None,
             trace: None,
             revocation: None,
             count: None,
@@ -246,8 +280,8 @@ impl AuditEvent {
         Line {
             time,
             action: self.action.slug(),
-            decision: if self.denial.is_none() { "allowed" } else { "refused" },
-            reason: self.denial.map(Denial::slug),
+            decision: if self.denial.is_none() && self.state.is_none() { "allowed" } else { "refused" },
+            reason: self.denial.map(Denial::slug).or(self.state.map(StateDenial::slug)),
             handle: self.handle.map(|digest| digest.to_string()),
             object: self.object.map(|digest| crate::secret::hex(&digest)),
             object_type: &self.object_type,
@@ -256,6 +290,7 @@ impl AuditEvent {
             client: &self.client,
             scope: &self.scope,
             policy: &self.policy,
+            request: &self.request,
             trace: &self.trace,
             revocation: self.revocation.as_ref().map(|(reason, _)| reason),
             receipt: self.revocation.as_ref().map(|(_, receipt)| receipt),

@@ -14,7 +14,7 @@ use handfast::{
     Audience, Keys,
     clock::ManualClock,
     rmcp::{Sealed, accepted},
-    seal::{Sealer, SealerOptions},
+    seal::{Sealer, SealerOptions, StateDenial},
     store::MemoryStore,
 };
 use rmcp::{
@@ -340,6 +340,37 @@ async fn what_may_happen_once_happens_once() {
     for _ in 0..2 {
         served.told(&again(&other, &state, json!({"a": yes(), "b": yes()}))).await;
     }
+}
+
+/// One event for every state that came back, with the exact reason, and nothing in it that anybody could use.
+#[tokio::test]
+async fn the_audit_says_exactly_why() {
+    let log = Arc::new(support::Log::default());
+    let audit = log.clone();
+    let served = Served::with(|desk| desk.audited(audit)).await;
+    let call = json!({"name": "echo", "arguments": {"order": 17}});
+    let state = served.state(&call).await;
+    assert_eq!(log.count(), 0, "nothing has come back yet");
+
+    served.told(&again(&call, &state, json!({"a": yes()}))).await;
+    assert_frozen(&served.tool("bob", &again(&call, &state, json!({"a": yes()}))).await);
+    assert_frozen(&served.tool("nobody", &again(&call, &state, json!({"a": yes()}))).await);
+    let other = json!({"name": "echo", "arguments": {"order": 18}});
+    assert_frozen(&served.tool("alice", &again(&other, &state, json!({"a": yes()}))).await);
+    assert_frozen(&served.tool("alice", &again(&call, "nonsense", json!({"a": yes()}))).await);
+
+    let events = log.events.lock().expect("not poisoned").clone();
+    let told: Vec<_> = events.iter().map(|event| event.state.map(StateDenial::slug)).collect();
+    let foreign = Some("foreign-principal");
+    assert_eq!(told, [None, foreign, foreign, Some("other-arguments"), Some("malformed")]);
+    assert_ne!(events[0].subject, events[1].subject);
+    for event in &events {
+        let text = event.json().to_string();
+        assert!(text.contains("\"action\":\"open\"") && text.contains("tools/call echo"), "{text}");
+        assert!(!text.contains("hf1.") && !text.contains("alice") && !text.contains("order"), "{text}");
+    }
+    *log.broken.lock().expect("not poisoned") = true;
+    assert_frozen(&served.tool("alice", &again(&call, &state, json!({"a": yes()}))).await);
 }
 
 #[tokio::test]

@@ -30,8 +30,9 @@ use rmcp::{
 use serde_json::Value;
 
 use crate::{
+    audit::{AuditEvent, AuditSink, DangerousNoAudit},
     caller::Caller,
-    seal::{Method, Progress, RequestDigest, SealError, Sealer, State, StateContext, StateRefused},
+    seal::{Method, Progress, RequestDigest, SealError, Sealer, State, StateContext, StateDenial, StateRefused},
     store::Store,
 };
 
@@ -50,6 +51,7 @@ struct Seam {
     who: Who,
     left_out: BTreeMap<String, Vec<String>>,
     once: Option<(Arc<dyn Store>, Vec<String>)>,
+    audit: Arc<dyn AuditSink>,
 }
 
 /// Says who is calling; `None` where it cannot be told.
@@ -79,7 +81,8 @@ impl<H: ServerHandler> Sealed<H> {
         sealer: Sealer,
         who: impl Fn(&RequestContext<RoleServer>) -> Option<Caller> + Send + Sync + 'static,
     ) -> Self {
-        let seam = Seam { sealer, who: Box::new(who), left_out: BTreeMap::new(), once: None };
+        let (left_out, audit) = (BTreeMap::new(), Arc::new(DangerousNoAudit));
+        let seam = Seam { sealer, who: Box::new(who), left_out, once: None, audit };
         Self { handler, seam: Arc::new(seam) }
     }
 
@@ -103,6 +106,17 @@ impl<H: ServerHandler> Sealed<H> {
     pub fn once(mut self, store: Arc<dyn Store>, names: &[&str]) -> Self {
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         self.seam_mut().once = Some((store, names));
+        self
+    }
+
+    /// Keeps an event for every state that comes back, with the exact reason where it is refused. A state whose event cannot
+    /// be kept is refused.
+    ///
+    /// # Panics
+    /// The wrapper has been cloned already.
+    #[must_use]
+    pub fn audited(mut self, audit: Arc<dyn AuditSink>) -> Self {
+        self.seam_mut().audit = audit;
         self
     }
 
@@ -178,9 +192,24 @@ impl Seam {
 
 impl Round<'_> {
     async fn open(&self, presented: &str, responses: Option<&InputResponses>) -> Result<State, StateRefused> {
-        let caller = self.caller.as_ref().ok_or(crate::seal::StateDenial::ForeignPrincipal)?;
-        let request = self.request.digest();
-        let opened = self.seam.sealer.open(presented, &StateContext { caller, request: &request })?;
+        let (caller, request) = (self.caller.as_ref(), self.request.digest());
+        let answer = match caller {
+            Some(caller) => self.taken_back(presented, responses, &StateContext { caller, request: &request }).await,
+            None => Err(StateDenial::ForeignPrincipal.into()),
+        };
+        let (nobody, denial) = (Caller::anonymous(), answer.as_ref().err().map(StateRefused::denial));
+        let event = AuditEvent::of_state(caller.unwrap_or(&nobody), self.seam.sealer.keys(), &request, denial);
+        self.seam.audit.record(&event).map_err(|_| StateDenial::Unavailable)?;
+        answer
+    }
+
+    async fn taken_back(
+        &self,
+        presented: &str,
+        responses: Option<&InputResponses>,
+        context: &StateContext<'_>,
+    ) -> Result<State, StateRefused> {
+        let opened = self.seam.sealer.open(presented, context)?;
         let answered = opened.asked().iter().all(|key| responses.is_some_and(|given| given.contains_key(key)));
         match &self.seam.once {
             Some((store, names)) if answered && names.contains(&self.request.name) => opened.once(&**store).await,

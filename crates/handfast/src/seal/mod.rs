@@ -230,6 +230,12 @@ impl Sealer {
         Ok(Opened { state: State { bytes, state, asked, progress }, id, expires })
     }
 
+    /// The keys that it seals with.
+    #[cfg(feature = "rmcp")]
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
     /// The id of the key under which this was sealed, as its header says; nothing of it has been verified.
     ///
     /// # Errors

@@ -58,6 +58,18 @@ impl<'a> RequestDigest<'a> {
         Self::new(Method::ResourcesRead, uri, None, &[])
     }
 
+    /// The method, and of tools and prompts the name. A URI may say too much.
+    pub(crate) fn told(&self) -> String {
+        match self.method {
+            Method::ToolsCall | Method::PromptsGet => {
+                // Whoever calls has written it.
+                let name: String = self.name.chars().take(128).collect();
+                format!("{} {name}", self.method.name())
+            }
+            Method::ResourcesRead => self.method.name().to_owned(),
+        }
+    }
+
     /// One whose arguments have been digested before.
     #[cfg(feature = "rmcp")]
     pub(crate) fn of_digest(method: Method, name: &'a str, arguments: [u8; 32]) -> Self {
