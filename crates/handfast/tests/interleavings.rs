@@ -17,20 +17,23 @@ use handfast::{
     clock::Timestamp,
     store::{Found, Lifespan, Listed, MemoryStore, Selector, SpendId, Store, StoreError},
 };
-use shuttle::future::{JoinHandle, block_on, spawn, yield_now};
+use shuttle::{
+    future::{JoinHandle, block_on, spawn, yield_now},
+    scheduler::DfsScheduler,
+};
 use support::{Baskets, Bench, alice, clock, grant, principal, read, why};
 
 /// Runs a scenario under every schedule there is, and says how many that were.
 fn every_schedule(name: &str, scenario: impl Fn() + Send + Sync + 'static) -> u64 {
     let schedules = Arc::new(AtomicU64::new(0));
     let count = schedules.clone();
-    shuttle::check_dfs(
-        move || {
-            count.fetch_add(1, Ordering::Relaxed);
-            scenario();
-        },
-        None,
-    );
+    let mut config = shuttle::Config::new();
+    // In a debug build a cipher takes more of it than there is unless one asks.
+    config.stack_size = 1 << 20;
+    shuttle::Runner::new(DfsScheduler::new(None, false), config).run(move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        scenario();
+    });
     let schedules = schedules.load(Ordering::Relaxed);
     tell(name, schedules);
     schedules
