@@ -97,8 +97,32 @@ fn the_wire_does_no_io() {
 fn the_library_brings_no_transport_and_knows_no_protocol() {
     let reached = reaches("handfast");
 
-    for other in ["handfast-wire", "handfast-testbed", "reqwest", "axum", "hyper", "rmcp", "tower"] {
+    for other in ["handfast-wire", "handfast-testbed", "reqwest", "axum", "hyper", "tower"] {
         assert!(!reached.contains(&other), "handfast must not depend on {other}");
+    }
+}
+
+/// The official SDK is for those who ask for it, and stands in one folder.
+#[test]
+fn the_library_knows_the_sdk_in_one_place_and_only_where_it_is_asked_for() {
+    let packages = METADATA["packages"].as_array().expect("a list");
+    let library = packages.iter().find(|package| package["name"] == "handfast").expect("it is there");
+    let sdk = library["dependencies"].as_array().expect("a list").iter();
+    let sdk: Vec<&Value> = sdk.filter(|one| one["name"] == "rmcp" && one["kind"] != "dev").collect();
+    assert!(sdk.len() == 1 && sdk[0]["optional"] == true, "{sdk:?}");
+    let default = library["features"]["default"].as_array().expect("a list");
+    assert!(!default.iter().any(|feature| feature == "rmcp"));
+
+    let mut places = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../handfast/src")];
+    while let Some(place) = places.pop() {
+        for entry in std::fs::read_dir(place).expect("a directory").flatten().map(|entry| entry.path()) {
+            if entry.is_dir() && !entry.ends_with("rmcp") {
+                places.push(entry);
+            } else if entry.is_file() {
+                let text = std::fs::read_to_string(&entry).expect("text");
+                assert!(!text.contains("use rmcp") && !text.contains(" rmcp::"), "{} uses the SDK", entry.display());
+            }
+        }
     }
 }
 

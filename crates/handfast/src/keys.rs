@@ -1,7 +1,13 @@
 //! The operator's keys: one file, from which a key for each purpose is derived. Which of them is used for what is new, and
 //! which only opens what is older, stands beside each of them, so that keys can be exchanged while servers run.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    io::Read,
+    process::{Command, Stdio},
+    sync::{Arc, mpsc},
+    time::Duration,
+};
 
 use aws_lc_rs::{aead, hkdf, hmac};
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -75,6 +81,9 @@ impl KeyUse {
 struct Master {
     id: KeyId,
     used: KeyUse,
+    /// Whether it dies with this process.
+    #[cfg_attr(not(feature = "rmcp"), allow(dead_code, reason = "only servers over HTTP are warned of it"))]
+    mortal: bool,
     subjects: hmac::Key,
     objects: hmac::Key,
     states: Arc<aead::LessSafeKey>,
@@ -92,6 +101,14 @@ pub enum KeysError {
         /// Why not.
         #[source]
         source: std::io::Error,
+    },
+    /// The command that should print them did not.
+    #[error("the command `{program}` gave no keys: {why}")]
+    Command {
+        /// The command.
+        program: String,
+        /// What happened.
+        why: String,
     },
     /// The environment variable is not set, or is no text.
     #[error("the environment variable {0} holds no keys")]
@@ -127,6 +144,10 @@ pub enum KeysError {
     #[error("there is no key; `handfast keys new` makes one")]
     Empty,
 }
+
+/// How long a command may take, and how many bytes it may print.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LONGEST_OUTPUT: u64 = 1 << 20;
 
 /// How a written key begins, so that people and scanners recognise it.
 const KEY_MARK: &str = "hfk1_";
@@ -193,13 +214,48 @@ impl Keys {
         Self::parse(&Zeroizing::new(text))
     }
 
-    /// A key that dies with this process: every handle minted under it is orphaned then.
+    /// Reads keys from what a command prints: a secret manager's, for example. It has 30 seconds, and reads nothing.
+    ///
+    /// # Errors
+    /// It cannot be run, fails, takes too long, or a line of what it prints is no key. None of that is shown.
+    pub fn from_command(program: &str, arguments: &[&str]) -> Result<Self, KeysError> {
+        let failed = |why: String| KeysError::Command { program: program.to_owned(), why };
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().map_err(|error| failed(error.to_string()))?;
+        let output = child.stdout.take().ok_or_else(|| failed("it prints nothing".into()))?;
+        let (tell, told) = mpsc::channel();
+        std::thread::spawn(move || {
+            let mut text = Zeroizing::new(String::new());
+            let read = output.take(LONGEST_OUTPUT).read_to_string(&mut text);
+            // Whoever asked may have given up.
+            let _ = tell.send(read.map(|_| text));
+        });
+        let Ok(text) = told.recv_timeout(PATIENCE) else {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(failed(format!("it took longer than {} seconds", PATIENCE.as_secs())));
+        };
+        let status = child.wait().map_err(|error| failed(error.to_string()))?;
+        if !status.success() {
+            return Err(failed(format!("it ended with {status}")));
+        }
+        Self::parse(&text.map_err(|error| failed(error.to_string()))?)
+    }
+
+    /// A key that dies with this process: every handle minted under it is orphaned then, and every state refused.
     ///
     /// # Panics
     /// When the operating system gives no random bytes.
     #[must_use]
     pub fn dangerous_for_this_process_only() -> Self {
-        Self(vec![Master::derive(&random(), KeyUse::Sealing)])
+        Self(vec![Master { mortal: true, ..Master::derive(&random(), KeyUse::Sealing) }])
+    }
+
+    /// Whether they die with this process.
+    #[cfg(feature = "rmcp")]
+    pub(crate) fn are_for_this_process_only(&self) -> bool {
+        self.0.iter().any(|master| master.mortal)
     }
 
     /// The text of a new key, as a line of a key file.
@@ -271,6 +327,7 @@ impl Master {
         Self {
             id: KeyId(id),
             used,
+            mortal: false,
             subjects: hmac::Key::new(hmac::HMAC_SHA256, expand(b"subject").as_slice()),
             objects: hmac::Key::new(hmac::HMAC_SHA256, expand(b"object").as_slice()),
             states: Arc::new(aead::LessSafeKey::new(state_key(&expand(b"request state")))),
@@ -349,6 +406,25 @@ mod tests {
         let keys = Keys::dangerous_for_this_process_only();
 
         assert_ne!(keys.subject_mac(keys.current(), &[b"a"]), Some(keys.object_mac(&[b"a"])));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_command_prints_them() {
+        let key = Keys::generate();
+        let shell = |script: &str| Keys::from_command("sh", &["-c", script]);
+
+        let keys = shell(&format!("echo '# ours'; echo {}", key.expose())).expect("a key");
+        assert_eq!(keys.current(), Keys::parse(key.expose()).expect("a key").current());
+        for (script, told) in [
+            ("exit 3", "the command `sh` gave no keys: it ended with exit status: 3"),
+            ("echo hunter2", "line 1: not a key"),
+            ("true", "there is no key"),
+        ] {
+            let error = shell(script).expect_err("refused").to_string();
+            assert!(error.starts_with(told) && !error.contains("hunter2"), "{error}");
+        }
+        assert!(Keys::from_command("/no/such/command", &[]).is_err());
     }
 
     #[test]

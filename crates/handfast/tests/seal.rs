@@ -2,7 +2,13 @@
 
 mod support;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc, RwLock,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use handfast::{
     Audience, Caller, Keys, Scope, ScopeSet, TokenId,
@@ -352,4 +358,46 @@ fn keys_are_exchanged_without_refusing_anybody() {
     // Two at once is one too many.
     assert_eq!(opens(2, 0), Err(StateDenial::UnknownKey));
     assert_eq!(opens(1, 3), Err(StateDenial::RetiredKey));
+}
+
+/// Three replicas, one after the other, while everybody goes on asking and answering.
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_are_exchanged_under_load() {
+    let (old, new, time) = (new_key(), new_key(), clock());
+    let steps = [format!("{new} opening\n{old} sealing"), format!("{new} sealing\n{old} opening")];
+    let replicas: Arc<Vec<RwLock<Sealer>>> = Arc::new((0..3).map(|_| RwLock::new(sealer(&old, &time))).collect());
+    let (end, trips) = <(Arc<AtomicBool>, Arc<AtomicUsize>)>::default();
+    let users: Vec<_> = (0..6)
+        .map(|user| {
+            let (replicas, end, trips) = (replicas.clone(), end.clone(), trips.clone());
+            tokio::spawn(async move {
+                let (request, who) = (RequestDigest::resource("file:///a"), alice());
+                let context = StateContext { caller: &who, request: &request };
+                while !end.load(Ordering::SeqCst) {
+                    let trip = trips.fetch_add(1, Ordering::SeqCst);
+                    let sealed = replicas[(user + trip) % 3].read().expect("not poisoned").seal(b"s", &[], &context);
+                    tokio::task::yield_now().await;
+                    let other = replicas[(user + 2 * trip + 1) % 3].read().expect("not poisoned");
+                    other.open(sealed.expect("sealed").expose(), &context).expect("no state is refused");
+                }
+            })
+        })
+        .collect();
+    let some_more = async || {
+        let wanted = trips.load(Ordering::SeqCst) + 300;
+        while trips.load(Ordering::SeqCst) < wanted && !users.iter().any(tokio::task::JoinHandle::is_finished) {
+            tokio::task::yield_now().await;
+        }
+    };
+    for keys in steps {
+        for replica in replicas.iter() {
+            some_more().await;
+            *replica.write().expect("not poisoned") = sealer(&keys, &time);
+        }
+    }
+    some_more().await;
+    end.store(true, Ordering::SeqCst);
+    for user in users {
+        user.await.expect("no state is refused");
+    }
 }

@@ -61,8 +61,18 @@ impl<H: ServerHandler> Sealed<H> {
     /// For a server over HTTP. The caller is the [`Caller`] that stands in the extensions of the HTTP request: the layer
     /// that verifies tokens puts it there (`request.extensions_mut().insert(caller)`). Where none stands there, no state
     /// is sealed and none is opened.
+    ///
+    /// A key that dies with this process is warned of: after a restart, and by another replica, everybody who was asked
+    /// is refused.
     #[must_use]
     pub fn http(handler: H, sealer: Sealer) -> Self {
+        if sealer.keys().are_for_this_process_only() {
+            tracing::warn!(
+                target: "handfast",
+                "states are sealed with a key that dies with this process: after a restart, and by other replicas, they are \
+                 refused; `handfast keys new` makes one that stays"
+            );
+        }
         Self::by(handler, sealer, |context| {
             context.extensions.get::<http::request::Parts>()?.extensions.get::<Caller>().cloned()
         })

@@ -1,0 +1,42 @@
+//! The library's example of a whole server, probed as a stranger would: two users over HTTP, and nothing is found.
+
+mod support;
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+};
+
+use support::{Scratch, ran};
+
+#[test]
+fn nothing_is_found_in_the_example() {
+    let scratch = Scratch::new("basket");
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../handfast");
+    let mut command = Command::new(cargo);
+    command.args(["build", "-q", "--locked", "--all-features", "--example", "basket"]);
+    let built = command.current_dir(library).status();
+    assert!(built.expect("cargo runs").success());
+    let tests = std::env::current_exe().expect("this program");
+    let mut shop = Command::new(tests.ancestors().nth(2).expect("a folder").join("examples/basket"))
+        .args(["--store", &format!("sqlite:{}", scratch.path("baskets.db").display())])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    let mut lines = BufReader::new(shop.stdout.take().expect("it is piped")).lines();
+    let mut after = |mark: &str| {
+        let line = lines.next().expect("it says where it is").expect("text");
+        line.strip_prefix(mark).unwrap_or_else(|| panic!("not `{mark}`: {line}")).to_owned()
+    };
+    let (url, alice, bob) = (after("listening on "), after("alice: "), after("bob: "));
+
+    let probed = ran(&["probe", &url, "--identity-a", &alice, "--identity-b", &bob]);
+
+    let _ = shop.kill();
+    let _ = shop.wait();
+    assert_eq!(probed.code, 0, "{probed:?}");
+    assert!(probed.stdout.contains("refuted    handle-foreign-principal  [handle-bound]"), "{probed:?}");
+    assert!(probed.stdout.contains("refuted    state-tampered  [state-integrity-held]"), "{probed:?}");
+}
