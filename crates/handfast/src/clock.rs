@@ -21,7 +21,10 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         #[expect(clippy::disallowed_methods, reason = "this is the one place that asks the system")]
         let now = SystemTime::now();
-        Timestamp::try_from(now).map_or(Timestamp::MAX, whole_micros)
+        match now.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(since) => from_micros(micros(since)),
+            Err(before) => from_micros(-micros(before.duration())),
+        }
     }
 }
 
@@ -78,9 +81,9 @@ impl Horizon {
     }
 }
 
-/// The time so much later; the end of time where that is beyond it.
+/// The time so many microseconds later; the end of time where that is beyond it.
 pub(crate) fn later(than: Timestamp, by: Duration) -> Timestamp {
-    than.checked_add(by).unwrap_or(Timestamp::MAX)
+    from_micros(than.as_microsecond().saturating_add(micros(by)))
 }
 
 /// The time so much earlier; the beginning of time where that is before it.
@@ -107,8 +110,8 @@ pub(crate) fn system_time(time: Timestamp) -> SystemTime {
     if time < Timestamp::UNIX_EPOCH { SystemTime::UNIX_EPOCH - micros } else { SystemTime::UNIX_EPOCH + micros }
 }
 
-fn whole_micros(time: Timestamp) -> Timestamp {
-    from_micros(time.as_microsecond())
+fn micros(duration: Duration) -> i64 {
+    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The bytes of an envelope, and their one spelling. `docs/envelope.md` says the same in words, for other languages.
 
-use std::{borrow::Cow, ops::Range};
+use std::ops::Range;
 
 use aws_lc_rs::aead::{Aad, NONCE_LEN, Nonce};
 use base64_simd::URL_SAFE_NO_PAD;
@@ -33,14 +33,14 @@ const LONGEST_ASKED: usize = 256;
 /// How long the text of an envelope is at most. Nothing longer is looked at.
 const LONGEST: usize = MARK.len() + (HEADER + NONCE_LEN + MOST_INSIDE + TAG).div_ceil(3) * 4;
 
-/// What stands inside an envelope, but the id, the binding and the state.
+/// What goes into an envelope, but the id, the binding and the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Terms<'c> {
     pub(super) issued: Timestamp,
     pub(super) expires: Timestamp,
     pub(super) deadline: Timestamp,
     pub(super) round: u16,
-    pub(super) asked: Cow<'c, [&'c str]>,
+    pub(super) asked: &'c [&'c str],
 }
 
 /// Seals this under the key that seals: the text of the envelope.
@@ -128,8 +128,12 @@ fn associated(header: &[u8]) -> Aad<[u8; LABEL.len() + HEADER]> {
 /// What an authentic envelope has inside.
 pub(super) struct Contents<'c> {
     pub(super) id: [u8; ID],
-    pub(super) terms: Terms<'c>,
+    pub(super) issued: Timestamp,
+    pub(super) expires: Timestamp,
+    pub(super) deadline: Timestamp,
+    pub(super) round: u16,
     pub(super) binding: &'c [u8],
+    pub(super) asked: Vec<String>,
     pub(super) state: &'c [u8],
 }
 
@@ -161,7 +165,7 @@ impl Terms<'_> {
             return Err(SealError::TooManyQuestions);
         }
         out.push(u8::try_from(self.asked.len()).map_err(|_| SealError::TooManyQuestions)?);
-        for key in self.asked.iter() {
+        for key in self.asked {
             block(out, key.as_bytes());
         }
         Ok(())
@@ -179,10 +183,9 @@ impl<'c> Contents<'c> {
         let [count] = *chunk(&mut rest)?;
         let mut asked = Vec::with_capacity(count.into());
         for _ in 0..count {
-            asked.push(std::str::from_utf8(read_block(&mut rest)?).ok()?);
+            asked.push(std::str::from_utf8(read_block(&mut rest)?).ok()?.to_owned());
         }
-        let terms = Terms { issued, expires, deadline, round, asked: asked.into() };
-        Some(Self { id, terms, binding, state: rest })
+        Some(Self { id, issued, expires, deadline, round, binding, asked, state: rest })
     }
 }
 

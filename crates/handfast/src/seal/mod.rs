@@ -202,7 +202,7 @@ impl Sealer {
             return Err(SealError::TooManyRounds);
         }
         let Progress { round, deadline } = progress;
-        let terms = envelope::Terms { issued, expires, deadline, round, asked: asked.into() };
+        let terms = envelope::Terms { issued, expires, deadline, round, asked };
         let binding = |out: &mut Vec<u8>| binding::write(out, &self.audience, context.caller, context.request);
         envelope::seal(&terms, binding, state, &self.keys).map(Envelope)
     }
@@ -214,18 +214,18 @@ impl Sealer {
     /// is the same for all of that.
     pub fn open(&self, presented: &str, context: &StateContext<'_>) -> Result<Opened, StateRefused> {
         let authentic = envelope::open(presented, &self.keys)?;
-        let envelope::Contents { id, terms, binding, state } = authentic.contents()?;
-        binding::check(binding, &self.audience, context.caller, context.request)?;
+        let contents = authentic.contents()?;
+        binding::check(contents.binding, &self.audience, context.caller, context.request)?;
         let now = self.now();
-        if terms.issued > later(now, self.options.skew) {
+        if contents.issued > later(now, self.options.skew) {
             return Err(StateDenial::NotYetValid.into());
         }
-        if terms.expires <= now {
+        if contents.expires <= now {
             return Err(StateDenial::Expired.into());
         }
-        let asked = terms.asked.iter().map(|key| (*key).to_owned()).collect();
-        let progress = Progress { round: terms.round, deadline: terms.deadline };
-        let (id, expires, length) = (SpendId(id), terms.expires, state.len());
+        let progress = Progress { round: contents.round, deadline: contents.deadline };
+        let (id, expires, asked) = (SpendId(contents.id), contents.expires, contents.asked);
+        let length = contents.state.len();
         let (bytes, state) = authentic.into_state(length);
         Ok(Opened { state: State { bytes, state, asked, progress }, id, expires })
     }
