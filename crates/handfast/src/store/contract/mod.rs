@@ -4,7 +4,13 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
-use super::{Found, Selector, SpendId, Store, StoreError};
+mod spend;
+mod time;
+
+use spend::{a_mark_stays_until_its_time_is_over, of_many_who_spend_at_once_one_is_first, what_is_spent_is_spent_once};
+use time::{the_time_of_an_insert_has_been_seen, time_does_not_go_back};
+
+use super::{Found, Selector, Store, StoreError};
 use crate::{
     caller::{ClientId, ScopeSet, Tenant},
     clock::{ManualClock, Timestamp, from_micros, later},
@@ -451,74 +457,4 @@ async fn what_has_been_dead_for_longer_is_purged(Pair { one, other, clock }: Pai
     assert_eq!(purge(Duration::MAX).await, 0);
     assert_eq!(other.erase(&[living.digest, idle.digest]).await.expect("an answer"), 1);
     assert_eq!(see(&one, &living).await, None);
-}
-
-async fn what_is_spent_is_spent_once(Pair { one, other, .. }: Pair) {
-    let (id, neighbour) = (SpendId([7; 16]), SpendId([8; 16]));
-
-    assert!(one.spend(&id, after(1)).await.expect("an answer"));
-    assert!(!other.spend(&id, after(1)).await.expect("an answer"));
-    assert!(!one.spend(&id, after(2)).await.expect("an answer"));
-    assert!(other.spend(&neighbour, after(1)).await.expect("an answer"));
-}
-
-async fn of_many_who_spend_at_once_one_is_first(Pair { one, other, .. }: Pair) {
-    for round in 0..10 {
-        let id = SpendId([round; 16]);
-        let all: Vec<_> = (0..8)
-            .map(|which| if which % 2 == 0 { one.clone() } else { other.clone() })
-            .map(|store| tokio::spawn(async move { store.spend(&id, after(1)).await.expect("an answer") }))
-            .collect();
-        let mut first = 0;
-        for one in all {
-            first += usize::from(one.await.expect("no panic"));
-        }
-        assert_eq!(first, 1);
-    }
-}
-
-async fn a_mark_stays_until_its_time_is_over(Pair { one, other, clock }: Pair) {
-    let (early, late) = (SpendId([1; 16]), SpendId([2; 16]));
-    for (id, until) in [(early, after(1_000_000)), (late, after(2_000_000))] {
-        assert!(one.spend(&id, until).await.expect("an answer"));
-    }
-    let second = Duration::from_secs(1);
-    let purge = async || one.purge(second, 100).await.expect("an answer");
-    clock.set(after(2_000_000));
-    assert_eq!(purge().await, 0, "not for longer");
-    clock.set(after(2_000_001));
-    assert_eq!(purge().await, 1);
-
-    assert!(!other.spend(&late, after(3_000_000)).await.expect("an answer"));
-    assert!(other.spend(&early, after(3_000_000)).await.expect("an answer"));
-    clock.set(after(4_000_001));
-    assert_eq!(one.purge(second, 1).await.expect("an answer"), 1, "no more than the limit");
-}
-
-async fn the_time_of_an_insert_has_been_seen(Pair { one, clock, .. }: Pair) {
-    let new = new();
-    put(&one, &new).await;
-    clock.set(after(10_000_000));
-    put(&one, &NewRecord { digest: Digest(*random()), ..new.clone() }).await;
-    clock.set(after(-5_000_000));
-
-    let found = one.find(&key(&new)).await.expect("an answer").expect("found");
-
-    assert_eq!(found.now, after(10_000_000));
-}
-
-async fn time_does_not_go_back(Pair { one, other, clock }: Pair) {
-    let new = new();
-    put(&one, &new).await;
-    put(&other, &super::contract::new()).await;
-    clock.set(after(10_000_000));
-    let time = async |store: &Arc<dyn Store>| store.find(&key(&new)).await.expect("an answer").expect("found").now;
-    assert_eq!((time(&one).await, time(&other).await), (after(10_000_000), after(10_000_000)));
-
-    clock.set(after(-5_000_000));
-
-    assert_eq!((time(&one).await, time(&other).await), (after(10_000_000), after(10_000_000)));
-    let later = NewRecord { digest: Digest(*random()), ..new.clone() };
-    assert_eq!(one.insert(&later).await.expect("inserted").created, after(10_000_000));
-    assert!(!other.advance(&key(&new), &version("1"), &version("2")).await.expect("an answer"), "it was seen ended");
 }
