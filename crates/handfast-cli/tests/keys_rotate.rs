@@ -106,6 +106,23 @@ fn what_a_person_wrote_stays_and_so_does_who_may_read_it() {
     assert_eq!(std::fs::read_dir(scratch.path("")).expect("ours").count(), 2, "nothing is left beside it");
 }
 
+/// Whoever rotates need not be who serves.
+#[test]
+fn the_file_stays_its_owners() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    const NOBODY: u32 = 65534;
+    let scratch = Scratch::new("rotate-owner");
+    let path = new_file(&scratch);
+    // Only root can give a file away; for anybody else it is theirs, and stays so.
+    let given = chown(&path, Some(NOBODY), Some(NOBODY)).is_ok();
+    let before = std::fs::metadata(&path).expect("it is there").uid();
+    assert!(!given || before == NOBODY);
+
+    assert_eq!(rotate(&path, &[]).code, 0);
+
+    assert_eq!(std::fs::metadata(&path).expect("it is there").uid(), before);
+}
+
 #[test]
 fn a_file_is_shown_without_its_keys() {
     let scratch = Scratch::new("inspect");

@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::Write,
+    os::unix::fs::{MetadataExt, OpenOptionsExt, fchown},
     path::{Path, PathBuf},
 };
 
@@ -86,7 +87,7 @@ impl KeyFile {
     fn written(&self, beside: &Path, path: &Path) -> std::io::Result<()> {
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(true);
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        options.mode(0o600);
         let mut file = options.open(beside)?;
         for line in &self.lines {
             match line {
@@ -94,7 +95,12 @@ impl KeyFile {
                 Line::Other(text) => writeln!(file, "{text}")?,
             }
         }
-        file.set_permissions(fs::metadata(path)?.permissions())?;
+        let (was, is) = (fs::metadata(path)?, file.metadata()?);
+        // A server that runs as somebody else must still be able to read it.
+        if (was.uid(), was.gid()) != (is.uid(), is.gid()) {
+            fchown(&file, Some(was.uid()), Some(was.gid()))?;
+        }
+        file.set_permissions(was.permissions())?;
         file.sync_all()
     }
 }
