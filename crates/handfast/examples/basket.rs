@@ -139,10 +139,13 @@ impl Shop {
     async fn end(&self, caller: &Caller, basket_id: &str, resolved: &Resolved<Basket>, reason: &str) -> CallToolResult {
         let why = Why { reason: reason.parse().expect("a reason"), receipt: "the owner".parse().expect("a receipt") };
         match self.handles.revoke(caller, &resolved.named().kind, basket_id, why).await {
-            Ok(_) => {
-                let items = self.baskets.with(|baskets| baskets.remove(&resolved.named().reference));
-                said(&format!("{reason}: {} items", items.unwrap_or_default().len()))
-            }
+            // Whoever takes the basket away has it: of two who end it at once one is too late. And what is ended is what
+            // was seen.
+            Ok(_) => match self.baskets.with(|baskets| baskets.remove(&resolved.named().reference)) {
+                Some(items) if items == *resolved.object() => said(&format!("{reason}: {} items", items.len())),
+                Some(_) => failed("the basket has changed meanwhile, and is closed; start a new one"),
+                None => failed("somebody else was quicker: it is done already"),
+            },
             Err(refused) => result(refused.tool_result()),
         }
     }
@@ -170,6 +173,9 @@ impl Shop {
         Parameters(Adding { basket_id, item }): Parameters<Adding>,
         context: RequestContext<RoleServer>,
     ) -> CallToolResult {
+        if item.chars().count() > 200 {
+            return failed("an item has at most 200 characters");
+        }
         let (_, resolved) = match self.resolved(&context, &basket_id, &self.write).await {
             Ok(resolved) => resolved,
             Err(refused) => return refused,

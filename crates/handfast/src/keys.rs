@@ -148,6 +148,7 @@ pub enum KeysError {
 /// How long a command may take, and how many bytes it may print.
 const PATIENCE: Duration = Duration::from_secs(30);
 const LONGEST_OUTPUT: u64 = 1 << 20;
+const STEP: Duration = Duration::from_millis(10);
 
 /// How a written key begins, so that people and scanners recognise it.
 const KEY_MARK: &str = "hfk1_";
@@ -214,7 +215,8 @@ impl Keys {
         Self::parse(&Zeroizing::new(text))
     }
 
-    /// Reads keys from what a command prints: a secret manager's, for example. It has 30 seconds, and reads nothing.
+    /// Reads keys from what a command prints: a secret manager's, for example. It has 30 seconds to print, as many
+    /// to end after that, and reads nothing.
     ///
     /// # Errors
     /// It cannot be run, fails, takes too long, or a line of what it prints is no key. None of that is shown.
@@ -236,7 +238,22 @@ impl Keys {
             let _ = child.wait();
             return Err(failed(format!("it took longer than {} seconds", PATIENCE.as_secs())));
         };
-        let status = child.wait().map_err(|error| failed(error.to_string()))?;
+        // It has said all that it has to say; it may not go on for ever.
+        let mut left = PATIENCE.as_millis() / STEP.as_millis();
+        let status = loop {
+            match child.try_wait().map_err(|error| failed(error.to_string()))? {
+                Some(status) => break status,
+                None if left == 0 => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err(failed(format!("it did not end within {} seconds", PATIENCE.as_secs())));
+                }
+                None => {
+                    left -= 1;
+                    std::thread::sleep(STEP);
+                }
+            }
+        };
         if !status.success() {
             return Err(failed(format!("it ended with {status}")));
         }

@@ -284,6 +284,19 @@ async fn answers_that_nobody_asked_for_never_reach_a_handler() {
     }
 }
 
+/// The SDK hands a request that it cannot read to the handler as one of the handler's own.
+#[tokio::test]
+async fn what_cannot_be_read_does_not_go_around_the_seam() {
+    let served = Served::usual().await;
+    for state in [json!(7), json!({}), json!(["hf1."])] {
+        assert_frozen(&served.tool("alice", &json!({"name": "echo", "arguments": {}, "requestState": state})).await);
+    }
+    let odd = json!({"name": "echo", "arguments": [1], "requestState": "plain", "inputResponses": {"a": yes()}});
+    assert_frozen(&served.tool("alice", &odd).await);
+    let odd = json!({"name": "echo", "arguments": [1], "inputResponses": {"a": yes()}});
+    assert_eq!(served.tool("alice", &odd).await["error"]["code"], -32602);
+}
+
 #[tokio::test]
 async fn a_decline_is_no_accept() {
     let served = Served::usual().await;
@@ -333,13 +346,18 @@ async fn who_is_asked_for_ever_is_not_waited_for_for_ever() {
 #[tokio::test]
 async fn what_may_happen_once_happens_once() {
     let store = Arc::new(MemoryStore::new(clock()));
-    let served = Served::with(|desk| desk.once(store, &["echo"])).await;
+    let other = store.clone();
+    // Named one after the other, both are.
+    let served = Served::with(|desk| desk.once(store, &["echo"]).once(other, &["rounds"])).await;
     let call = json!({"name": "echo", "arguments": {}});
     let state = served.state(&call).await;
 
-    served.told(&again(&call, &state, json!({"a": yes()}))).await;
+    for _ in 0..2 {
+        let told = served.told(&again(&call, &state, json!({"a": yes()}))).await;
+        assert_eq!((&told["given"], &told["yes"]), (&json!([]), &json!(false)), "half an answer does nothing");
+    }
     let told = served.told(&again(&call, &state, json!({"a": yes(), "b": yes()}))).await;
-    assert_eq!(told["given"], json!(["a", "b"]), "half an answer uses nothing up");
+    assert_eq!(told["given"], json!(["a", "b"]), "and uses nothing up");
     assert_frozen(&served.tool("alice", &again(&call, &state, json!({"a": yes(), "b": yes()}))).await);
 
     let other = json!({"name": "mute", "arguments": {}});

@@ -276,6 +276,52 @@ fn it_ends_to_the_tick_and_stays_ended() {
     assert_eq!(refused(desk.open(&sealed)), StateDenial::Expired, "a clock that is set back revives nothing");
 }
 
+/// A clock that was ahead for a while: what is sealed afterwards lives no longer for that.
+#[test]
+fn a_clock_that_jumps_forth_and_back_makes_nothing_live_longer() {
+    let key = new_key();
+    let (jumpy, right) = (clock(), clock());
+    let (one, other) = (sealer(&key, &jumpy), sealer(&key, &right));
+    let (request, who) = (RequestDigest::resource("file:///a"), alice());
+    let context = StateContext { caller: &who, request: &request };
+    let begun = Clock::now(&*jumpy);
+    jumpy.advance(24 * 60 * MINUTE);
+    one.seal(b"s", &[], &context).expect("sealed");
+    jumpy.set(begun);
+    let sealed = one.seal(b"s", &[], &context).expect("sealed");
+
+    assert!(other.open(sealed.expose(), &context).is_ok());
+    right.advance(10 * MINUTE);
+    assert_eq!(other.open(sealed.expose(), &context).expect_err("over").denial(), StateDenial::Expired);
+}
+
+/// The clock of the store is ahead, by less than is allowed, and forgets marks as soon as it may.
+#[tokio::test]
+async fn no_mark_is_forgotten_before_every_clock_says_that_its_time_is_over() {
+    let desk = Desk::new();
+    let ahead = Arc::new(ManualClock::at(Clock::now(&*desk.clock)));
+    let store = MemoryStore::new(ahead.clone());
+    ahead.advance(Duration::from_secs(20));
+    let sealed = desk.sealed(b"pay");
+    desk.open(&sealed).expect("opened").once(&store).await.expect("the first time");
+    for clock in [&desk.clock, &ahead] {
+        clock.advance(Duration::from_secs(590));
+    }
+    handfast::store::Store::purge(&store, Duration::ZERO, 100).await.expect("an answer");
+
+    assert_eq!(
+        desk.open(&sealed).expect("in time").once(&store).await.expect_err("used up").denial(),
+        StateDenial::Spent
+    );
+    // By any more the store's clock is no clock of ours; then nothing is accepted that it may have forgotten.
+    ahead.advance(MINUTE);
+    handfast::store::Store::purge(&store, Duration::ZERO, 100).await.expect("an answer");
+    assert_eq!(
+        desk.open(&sealed).expect("in time").once(&store).await.expect_err("used up").denial(),
+        StateDenial::Spent
+    );
+}
+
 #[test]
 fn the_clocks_of_replicas_may_differ_by_so_much() {
     let key = new_key();

@@ -77,18 +77,17 @@ impl KeyFile {
         // Where the name leads to another file, it is that file which is replaced.
         let path = fs::canonicalize(&self.path).map_err(failed)?;
         let beside = path.with_extension(format!("new-{}", std::process::id()));
-        let replaced = self.written(&beside, &path).and_then(|()| fs::rename(&beside, &path));
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let file = options.open(&beside).map_err(failed)?;
+        let replaced = self.written(file, &path).and_then(|()| fs::rename(&beside, &path));
         if replaced.is_err() {
             let _ = fs::remove_file(&beside);
         }
         replaced.map_err(failed)
     }
 
-    fn written(&self, beside: &Path, path: &Path) -> std::io::Result<()> {
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create_new(true);
-        options.mode(0o600);
-        let mut file = options.open(beside)?;
+    fn written(&self, mut file: fs::File, path: &Path) -> std::io::Result<()> {
         for line in &self.lines {
             match line {
                 Line::Key { key, used, .. } => writeln!(file, "{} {}", key.expose(), used.word())?,

@@ -99,7 +99,6 @@ impl<H: ServerHandler> ServerHandler for Sealed<H> {
         subscribe(request: SubscribeRequestParams, context: Requested) -> Result<(), ErrorData>;
         unsubscribe(request: UnsubscribeRequestParams, context: Requested) -> Result<(), ErrorData>;
         list_tools(request: Option<PaginatedRequestParams>, context: Requested) -> Result<ListToolsResult, ErrorData>;
-        on_custom_request(request: CustomRequest, context: Requested) -> Result<CustomResult, ErrorData>;
         on_cancelled(notification: CancelledNotificationParam, context: Notified) -> ();
         on_progress(notification: ProgressNotificationParam, context: Notified) -> ();
         on_initialized(context: Notified) -> ();
@@ -115,6 +114,16 @@ impl<H: ServerHandler> ServerHandler for Sealed<H> {
         read_resource_directory(
             request: ReadResourceDirectoryRequestParams, context: Requested
         ) -> Result<ListResourcesResult, ErrorData>;
+    }
+
+    /// What looks like one of the three requests and cannot be read as it is none of a handler's own.
+    async fn on_custom_request(&self, request: CustomRequest, context: Requested) -> Result<CustomResult, ErrorData> {
+        let sealed = [Method::ToolsCall, Method::PromptsGet, Method::ResourcesRead];
+        if !sealed.iter().any(|method| method.name() == request.method) {
+            return self.handler.on_custom_request(request, context).await;
+        }
+        let state = request.params.as_ref().is_some_and(|params| !params["requestState"].is_null());
+        Err(if state { super::frozen() } else { ErrorData::invalid_params("Invalid params", None) })
     }
 
     fn negotiate_initialize(&self, request: &InitializeRequestParams) -> Result<InitializeResult, ErrorData> {

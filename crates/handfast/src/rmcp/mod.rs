@@ -50,7 +50,7 @@ struct Seam {
     sealer: Sealer,
     who: Who,
     left_out: BTreeMap<String, Vec<String>>,
-    once: Option<(Arc<dyn Store>, Vec<String>)>,
+    once: BTreeMap<String, Arc<dyn Store>>,
     audit: Arc<dyn AuditSink>,
 }
 
@@ -92,7 +92,7 @@ impl<H: ServerHandler> Sealed<H> {
         who: impl Fn(&RequestContext<RoleServer>) -> Option<Caller> + Send + Sync + 'static,
     ) -> Self {
         let (left_out, audit) = (BTreeMap::new(), Arc::new(DangerousNoAudit));
-        let seam = Seam { sealer, who: Box::new(who), left_out, once: None, audit };
+        let seam = Seam { sealer, who: Box::new(who), left_out, once: BTreeMap::new(), audit };
         Self { handler, seam: Arc::new(seam) }
     }
 
@@ -102,20 +102,21 @@ impl<H: ServerHandler> Sealed<H> {
     /// The wrapper has been cloned already.
     #[must_use]
     pub fn leaving_out(mut self, name: &str, arguments: &[&str]) -> Self {
-        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
-        self.seam_mut().left_out.insert(name.to_owned(), arguments);
+        let arguments = arguments.iter().map(|argument| (*argument).to_owned());
+        self.seam_mut().left_out.entry(name.to_owned()).or_default().extend(arguments);
         self
     }
 
-    /// Tools and prompts whose states are used up when they come back with an answer to everything that was asked. Until
-    /// then the same state may be sent again; from then on it is refused, on every server that has this store.
+    /// Tools, prompts and resources (by their URI) whose states are used up when they come back with an answer to everything
+    /// that was asked. Until then the same state may be sent again, and the handler sees none of the answers; from then on
+    /// it is refused, on every server that has this store.
     ///
     /// # Panics
     /// The wrapper has been cloned already.
     #[must_use]
     pub fn once(mut self, store: Arc<dyn Store>, names: &[&str]) -> Self {
-        let names = names.iter().map(|name| (*name).to_owned()).collect();
-        self.seam_mut().once = Some((store, names));
+        let names = names.iter().map(|name| ((*name).to_owned(), store.clone()));
+        self.seam_mut().once.extend(names);
         self
     }
 
@@ -150,6 +151,17 @@ struct Round<'s> {
     request: Request,
     caller: Option<Caller>,
     progress: Option<Progress>,
+}
+
+/// What has become of a state that came back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// It may come back as often as anybody likes.
+    Free,
+    /// It may come back once, and has.
+    Up,
+    /// It may come back once, and waits for the rest of the answers.
+    Waits,
 }
 
 /// What a state is bound to.
@@ -188,9 +200,13 @@ impl Seam {
             None => *responses = None,
             Some(presented) => {
                 let opened = round.open(&presented, responses.as_ref()).await;
-                let opened = opened.map_err(|refused| frozen(&refused))?;
+                let (opened, used) = opened.map_err(|_: StateRefused| frozen())?;
                 if let Some(responses) = responses {
                     responses.retain(|key, _| opened.asked().contains(key));
+                }
+                if used == Use::Waits {
+                    // What happens once does not happen on half an answer, which could be sent again and again.
+                    *responses = None;
                 }
                 *state = plain(opened.bytes());
                 round.progress = Some(opened.progress());
@@ -201,7 +217,7 @@ impl Seam {
 }
 
 impl Round<'_> {
-    async fn open(&self, presented: &str, responses: Option<&InputResponses>) -> Result<State, StateRefused> {
+    async fn open(&self, presented: &str, responses: Option<&InputResponses>) -> Result<(State, Use), StateRefused> {
         let (caller, request) = (self.caller.as_ref(), self.request.digest());
         let answer = match caller {
             Some(caller) => self.taken_back(presented, responses, &StateContext { caller, request: &request }).await,
@@ -218,12 +234,13 @@ impl Round<'_> {
         presented: &str,
         responses: Option<&InputResponses>,
         context: &StateContext<'_>,
-    ) -> Result<State, StateRefused> {
+    ) -> Result<(State, Use), StateRefused> {
         let opened = self.seam.sealer.open(presented, context)?;
         let answered = opened.asked().iter().all(|key| responses.is_some_and(|given| given.contains_key(key)));
-        match &self.seam.once {
-            Some((store, names)) if answered && names.contains(&self.request.name) => opened.once(&**store).await,
-            _ => Ok(opened.replayable()),
+        match self.seam.once.get(&self.request.name) {
+            Some(store) if answered => Ok((opened.once(&**store).await?, Use::Up)),
+            Some(_) => Ok((opened.replayable(), Use::Waits)),
+            None => Ok((opened.replayable(), Use::Free)),
         }
     }
 
@@ -262,7 +279,8 @@ fn plain(state: &[u8]) -> Option<String> {
     }
 }
 
-fn frozen(_: &StateRefused) -> ErrorData {
+/// Whatever it was.
+fn frozen() -> ErrorData {
     ErrorData::new(ErrorCode(StateRefused::CODE), StateRefused::MESSAGE, None)
 }
 

@@ -65,6 +65,12 @@ impl Text {
         if let Some(integer) = number.as_i64().filter(|integer| integer.unsigned_abs() > EXACT) {
             return self.write(&integer.to_string());
         }
+        // Where somebody has taught `serde_json` to keep numbers as they are written, also an integer beyond 64 bits.
+        let written = number.to_string();
+        let digits = written.strip_prefix('-').unwrap_or(&written);
+        if digits.len() > 16 && digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return self.write(&written);
+        }
         match number.as_f64() {
             Some(double) => self.write(ryu_js::Buffer::new().format(double)),
             // A number that no double can hold, where somebody has taught `serde_json` to keep those: its own digits.

@@ -141,6 +141,8 @@ pub struct Opened {
     state: State,
     id: SpendId,
     expires: Timestamp,
+    /// By any clock that may open it, its time is over then.
+    until: Timestamp,
 }
 
 /// What a server had sealed.
@@ -170,7 +172,7 @@ impl Sealer {
     /// # Errors
     /// There is too much of it.
     pub fn seal(&self, state: &[u8], asked: &[&str], context: &StateContext<'_>) -> Result<Envelope, SealError> {
-        let deadline = later(self.now(), self.options.all_rounds);
+        let deadline = later(self.options.clock.now(), self.options.all_rounds);
         self.sealed(state, asked, context, Progress { round: 1, deadline })
     }
 
@@ -196,7 +198,8 @@ impl Sealer {
         context: &StateContext<'_>,
         progress: Progress,
     ) -> Result<Envelope, SealError> {
-        let issued = self.now();
+        // As the clock says, not as late as it has ever been: after a jump forth and back nothing may live for longer.
+        let issued = self.options.clock.now();
         let expires = later(issued, self.options.lifetime).min(progress.deadline);
         if expires <= issued {
             return Err(SealError::TooManyRounds);
@@ -227,7 +230,8 @@ impl Sealer {
         let (id, expires, asked) = (SpendId(contents.id), contents.expires, contents.asked);
         let length = contents.state.len();
         let (bytes, state) = authentic.into_state(length);
-        Ok(Opened { state: State { bytes, state, asked, progress }, id, expires })
+        let until = later(expires, self.options.skew);
+        Ok(Opened { state: State { bytes, state, asked, progress }, id, expires, until })
     }
 
     /// The keys that it seals with.
@@ -274,7 +278,7 @@ impl Opened {
     /// # Errors
     /// It was used before, or the store that would know does not answer.
     pub async fn once(self, store: &dyn Store) -> Result<State, StateRefused> {
-        match store.spend(&self.id, self.expires).await {
+        match store.spend(&self.id, self.until).await {
             Ok(true) => Ok(self.state),
             Ok(false) => Err(StateDenial::Spent.into()),
             Err(error) => Err(StateRefused::unavailable(error)),

@@ -107,8 +107,10 @@ impl Store for MemoryStore {
     }
 
     async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError> {
+        let now = self.now();
         match self.spent().entry(*id) {
             Entry::Occupied(_) => Ok(false),
+            Entry::Vacant(_) if until <= now => Ok(false),
             Entry::Vacant(free) => {
                 free.insert(until);
                 Ok(true)

@@ -72,7 +72,7 @@ pub trait Store: Send + Sync {
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError>;
 
     /// Marks something as used up, and says whether it was the first to do so: of many who do it at once, in whatever
-    /// processes, one is. The mark stays until this time at least, also after a crash.
+    /// processes, one is. The mark stays until this time at least, also after a crash; after that time nobody is the first.
     async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError>;
 
     /// Removes up to `limit` records that have been dead for longer than this, and as many marks of what was used up

@@ -83,6 +83,14 @@ static TOUCH: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+/// Marks what is used up, unless a mark of it may have been forgotten already.
+static SPEND: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "INSERT INTO handfast_spent (id, until) SELECT $3::bytea, $4::timestamptz WHERE $4 > {NOW} \
+             ON CONFLICT DO NOTHING RETURNING id"
+    )
+});
+
 /// More than any server grants.
 const MOST_CONNECTIONS: usize = 1000;
 
@@ -306,10 +314,9 @@ impl Store for PostgresStore {
     }
 
     async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError> {
-        const SPEND: &str =
-            "INSERT INTO handfast_spent (id, until) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING id";
-        let values: Values<'_> = &[&id.as_bytes().as_slice(), &system_time(until)];
-        Ok(self.prepared(SPEND, values).await?.len() == 1)
+        let (manual, seen) = self.time();
+        let values: Values<'_> = &[&manual, &seen, &id.as_bytes().as_slice(), &system_time(until)];
+        Ok(self.prepared(&SPEND, values).await?.len() == 1)
     }
 
     async fn purge(&self, dead_for: Duration, limit: u32) -> Result<u64, StoreError> {
@@ -325,8 +332,9 @@ impl Store for PostgresStore {
         let (manual, seen) = self.time();
         // A database knows no time before the beginning; nothing has been dead for a hundred years.
         let dead_for = micros(dead_for.min(Duration::from_secs(100 * 366 * 24 * 3600)));
-        let dead = self.occasional(&sql, &[&manual, &seen, &dead_for]).await?.len();
-        Ok((dead + self.occasional(&forget, &[&manual, &seen, &dead_for]).await?.len()) as u64)
+        // Marks first: who may not remove those has removed nothing.
+        let forgotten = self.occasional(&forget, &[&manual, &seen, &dead_for]).await?.len();
+        Ok((forgotten + self.occasional(&sql, &[&manual, &seen, &dead_for]).await?.len()) as u64)
     }
 
     async fn erase(&self, digests: &[Digest]) -> Result<u64, StoreError> {

@@ -277,9 +277,11 @@ impl Store for SqliteStore {
     }
 
     async fn spend(&self, id: &SpendId, until: Timestamp) -> Result<bool, StoreError> {
-        const SPEND: &str = "INSERT OR IGNORE INTO handfast_spent (id, until) VALUES ($1, $2)";
-        let (id, until) = (*id, until.as_microsecond());
-        let spend = move |connection: &Connection| connection.prepare_cached(SPEND)?.execute((id.as_bytes(), until));
+        const SPEND: &str = "INSERT OR IGNORE INTO handfast_spent (id, until) SELECT $1, $2 WHERE $3 > $4";
+        let (id, until, now) = (*id, until.as_microsecond(), self.teller());
+        let spend = move |connection: &Connection| {
+            connection.prepare_cached(SPEND)?.execute((id.as_bytes(), until, until, now().as_microsecond()))
+        };
         // A mark that is lost lets the same thing happen twice, so it waits for the disk.
         Ok(self.writer.write(Durability::Disk, spend).await? == 1)
     }

@@ -41,6 +41,7 @@ pub(super) async fn a_mark_stays_until_its_time_is_over(Pair { one, other, clock
     clock.set(after(2_000_001));
     assert_eq!(purge().await, 1);
 
+    assert!(!other.spend(&SpendId([3; 16]), after(2_000_001)).await.expect("an answer"), "it may have been forgotten");
     assert!(!other.spend(&late, after(3_000_000)).await.expect("an answer"));
     assert!(other.spend(&early, after(3_000_000)).await.expect("an answer"));
     clock.set(after(4_000_001));
