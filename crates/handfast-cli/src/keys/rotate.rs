@@ -39,6 +39,8 @@ const LONGEST: Duration = Duration::from_secs(3600);
 
 /// Runs the command.
 pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
+    // Of two who rotate at once one waits, and takes the step after that of the other.
+    let held = std::fs::File::open(&args.file).and_then(|file| file.lock().map(|()| file));
     let mut file = KeyFile::read(&args.file)?;
     let (at, sealing) = file
         .keys()
@@ -88,6 +90,7 @@ pub(super) fn run(args: &Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     file.write()?;
+    drop(held);
     output::print(&format!("{told}\n"))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -109,7 +112,8 @@ fn old_enough(args: &Args) -> Result<(), Failure> {
 const HELP: &str = "\
 Run it three times. First a new key is added that opens and does not seal; then it seals and the old one only \
 opens; then the old one is retired. After each step every replica needs the file before the next one, so that \
-none of them ever meets a key that it does not know.
+none of them ever meets a key that it does not know. In the file the newest key stands first. Where a server \
+lets states live for longer than an hour, wait for as long yourself before the third step.
 
 Examples:
   handfast keys rotate keys.txt --dry-run
