@@ -50,14 +50,14 @@ pub(crate) fn decode32(text: &[u8]) -> Option<[u8; 32]> {
 
 /// 32 bytes from the operating system.
 pub(crate) fn random() -> Zeroizing<[u8; 32]> {
-    random_bytes()
+    let mut bytes = Zeroizing::new([0; 32]);
+    fill(bytes.as_mut_slice());
+    bytes
 }
 
-/// Bytes from the operating system: the one source of randomness.
-pub(crate) fn random_bytes<const N: usize>() -> Zeroizing<[u8; N]> {
-    let mut bytes = Zeroizing::new([0; N]);
-    getrandom::fill(bytes.as_mut_slice()).expect("the operating system gives random bytes");
-    bytes
+/// Fills this with bytes from the operating system: the one source of randomness.
+pub(crate) fn fill(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the operating system gives random bytes");
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -9,7 +9,7 @@ use super::{SealError, StateDenial};
 use crate::{
     clock::{Timestamp, from_micros},
     keys::{KeyId, KeyUse, Keys},
-    secret::random_bytes,
+    secret::fill,
 };
 
 /// How every envelope begins, so that people and scanners recognise it.
@@ -52,7 +52,8 @@ pub(super) fn seal(
 ) -> Result<String, SealError> {
     let (key_id, key) = keys.sealing();
     // The nonce and the id are drawn in one call: it is a third of the work.
-    let random = random_bytes::<{ NONCE_LEN + ID }>();
+    let mut random = [0; NONCE_LEN + ID];
+    fill(&mut random);
     let (nonce, id) = random.split_first_chunk::<NONCE_LEN>().expect("as many as were drawn");
     let mut bytes = Vec::with_capacity(512 + state.len());
     bytes.extend_from_slice(&FORMAT);
