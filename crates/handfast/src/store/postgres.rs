@@ -166,11 +166,7 @@ impl PostgresStore {
     ) -> Result<T, StoreError> {
         let mut late = true;
         let done = in_time(timeout, async {
-            let mut client = self.lend().await?;
-            let done = work(&mut client).await;
-            if !matches!(done, Err(StoreError::Unavailable(_))) {
-                client.give_back();
-            }
+            let done = self.lent(work).await;
             late = false;
             done
         });
@@ -178,6 +174,15 @@ impl PostgresStore {
         if late {
             // Where one has fallen silent, those that have waited beside it are not trusted either.
             self.pool.retain(|_, _| false);
+        }
+        done
+    }
+
+    async fn lent<T>(&self, work: impl AsyncFnOnce(&mut Object) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let mut client = self.lend().await?;
+        let done = work(&mut client).await;
+        if !matches!(done, Err(StoreError::Unavailable(_))) {
+            client.give_back();
         }
         done
     }
@@ -258,16 +263,10 @@ impl Store for PostgresStore {
         limit: u32,
     ) -> Result<Vec<Digest>, StoreError> {
         let chosen = Conditions::of(which, 5);
-        let unrevoked = |after: &str, conditions: &str| {
-            format!(
-                "SELECT digest FROM handfast_handles WHERE digest > {after} AND {conditions} AND revoked_at IS NULL \
-                 ORDER BY digest LIMIT {limit}"
-            )
-        };
         let sql = format!(
             "UPDATE handfast_handles SET revoked_at = {NOW}, revocation_reason = $3, revocation_receipt = $4 \
              WHERE digest IN ({}) AND revoked_at IS NULL RETURNING digest",
-            unrevoked("$5", &chosen.sql)
+            chosen.unrevoked("$5", limit)
         );
         let left = Conditions::of(which, 1);
         let after = after.as_ref().map_or(&[] as &[u8], |digest| digest.as_bytes());
@@ -282,7 +281,7 @@ impl Store for PostgresStore {
                 // Of none it may be that somebody else was revoking them, and has: then there may be more.
                 let mut values: Vec<&(dyn ToSql + Sync)> = vec![&after];
                 values.extend(left.values.iter().map(|value| value as &(dyn ToSql + Sync)));
-                if !revoked.is_empty() || self.occasional(&unrevoked("$1", &left.sql), &values).await?.is_empty() {
+                if !revoked.is_empty() || self.occasional(&left.unrevoked("$1", limit), &values).await?.is_empty() {
                     return revoked.iter().map(digest).collect();
                 }
                 in_vain += 1;

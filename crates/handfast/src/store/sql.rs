@@ -146,6 +146,15 @@ impl<'v> Conditions<'v> {
         all
     }
 
+    /// Selects, of what meets them, the digests of what is not revoked: the first ones after the parameter `after`.
+    pub(super) fn unrevoked(&self, after: &str, limit: u32) -> String {
+        format!(
+            "SELECT digest FROM handfast_handles WHERE digest > {after} AND {} AND revoked_at IS NULL ORDER BY digest \
+             LIMIT {limit}",
+            self.sql
+        )
+    }
+
     fn equal(&mut self, column: &str, value: Value<'v>) {
         let place = self.place(value);
         self.sql.push_str(&format!(" AND {column} = {place}"));

@@ -229,16 +229,10 @@ impl Store for SqliteStore {
         let (which, why, now) = (which.clone(), why.clone(), self.teller());
         let revoke = move |connection: &Connection| {
             let chosen = Conditions::of(&which, 4);
-            let unrevoked = |after: &str, conditions: &str| {
-                format!(
-                    "SELECT digest FROM handfast_handles WHERE digest > {after} AND {conditions} AND revoked_at IS NULL \
-                     ORDER BY digest LIMIT {limit}"
-                )
-            };
             let sql = format!(
                 "UPDATE handfast_handles SET revoked_at = $1, revocation_reason = $2, revocation_receipt = $3 \
                  WHERE digest IN ({}) RETURNING digest",
-                unrevoked("$4", &chosen.sql)
+                chosen.unrevoked("$4", limit)
             );
             let after = after.as_ref().map_or(&[] as &[u8], |digest| digest.as_bytes());
             let (reason, receipt) = (Value::Text(why.reason.as_str()), Value::Text(why.receipt.as_str()));
@@ -249,9 +243,9 @@ impl Store for SqliteStore {
             let revoked = rows.collect::<rusqlite::Result<Vec<Digest>>>()?;
             // A trigger may have kept all of them as they were.
             let left = Conditions::of(&which, 1);
-            let values = std::iter::once(Value::Bytes(after)).chain(left.values);
+            let values = std::iter::once(Value::Bytes(after)).chain(left.values.iter().copied());
             let in_vain = revoked.is_empty()
-                && connection.prepare(&unrevoked("$1", &left.sql))?.exists(params_from_iter(values))?;
+                && connection.prepare(&left.unrevoked("$1", limit))?.exists(params_from_iter(values))?;
             Ok((revoked, in_vain))
         };
         // A revocation that is lost re-opens access, so it waits for the disk.
