@@ -75,7 +75,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     for (who, caller) in [("alice", &alice), ("bob", &bob)] {
         match sealer.open(envelope.expose(), &StateContext { caller, request: &request }) {
-            Ok(opened) => println!("{who}: asked {:?}", opened.asked()),
+            Ok(opened) => println!("{who}: asked {:?}", opened.asked().collect::<Vec<_>>()),
             Err(refused) => println!("{who}: {refused}"),
         }
     }

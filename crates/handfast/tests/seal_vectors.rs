@@ -62,7 +62,7 @@ fn every_vector_comes_out_as_it_says() {
                 assert_eq!(Value::from(opened.progress().round()), vector["round"], "{case}");
                 let asked: Vec<&str> =
                     vector["asked"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
-                assert_eq!(opened.asked(), asked, "{case}");
+                assert_eq!(opened.asked().collect::<Vec<_>>(), asked, "{case}");
                 assert_eq!(opened.replayable().bytes(), text("state").as_bytes(), "{case}");
             }
             (Err(told), Some(expected)) => {

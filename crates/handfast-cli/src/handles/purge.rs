@@ -55,6 +55,8 @@ pub(super) async fn run(args: Args) -> Result<ExitCode, Failure> {
 }
 
 const HELP: &str = "\
+The count is of handles, and of the marks by which states that may be used once were known to be used.
+
 A handle that is removed is unknown from then on. Until then its owner is told that it has expired or was \
 revoked, and the reason of a revocation stands in the store.
 

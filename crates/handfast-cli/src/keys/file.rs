@@ -84,7 +84,7 @@ impl KeyFile {
         if replaced.is_err() {
             let _ = fs::remove_file(&beside);
         }
-        replaced.map_err(failed)
+        replaced.and_then(|()| super::kept_in_its_folder(&path)).map_err(failed)
     }
 
     fn written(&self, mut file: fs::File, path: &Path) -> std::io::Result<()> {

@@ -5,7 +5,7 @@ mod inspect;
 mod new;
 mod rotate;
 
-use std::process::ExitCode;
+use std::{fs, io, path::Path, process::ExitCode};
 
 use clap::Subcommand;
 
@@ -35,4 +35,11 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
         Command::Rotate(args) => rotate::run(args),
         Command::Inspect(args) => inspect::run(args),
     }
+}
+
+/// Waits until the folder has this name on the disk: a key that seals must not vanish with the power. A folder that may
+/// only be written to is left to the system.
+fn kept_in_its_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::File::open(folder).map_or(Ok(()), |folder| folder.sync_all())
 }

@@ -43,7 +43,7 @@ fn write(path: &Path, key: &SecretText) -> Result<(), Failure> {
         }
         _ => unwritable(path, &error),
     })?;
-    whole(file, key).map_err(|error| {
+    whole(file, key).and_then(|()| super::kept_in_its_folder(path)).map_err(|error| {
         // Half a key is none.
         let _ = std::fs::remove_file(path);
         unwritable(path, &error)

@@ -96,7 +96,8 @@ impl<H: ServerHandler> Sealed<H> {
         Self { handler, seam: Arc::new(seam) }
     }
 
-    /// Arguments of a tool or prompt that may change between the question and the answer.
+    /// Arguments of a tool or prompt that may change between the question and the answer. Where a tool and a prompt have
+    /// the same name, it is said of both.
     ///
     /// # Panics
     /// The wrapper has been cloned already.
@@ -202,7 +203,7 @@ impl Seam {
                 let opened = round.open(&presented, responses.as_ref()).await;
                 let (opened, used) = opened.map_err(|_: StateRefused| frozen())?;
                 if let Some(responses) = responses {
-                    responses.retain(|key, _| opened.asked().contains(key));
+                    responses.retain(|key, _| opened.asked().any(|asked| asked == key));
                 }
                 if used == Use::Waits {
                     // What happens once does not happen on half an answer, which could be sent again and again.
@@ -236,7 +237,7 @@ impl Round<'_> {
         context: &StateContext<'_>,
     ) -> Result<(State, Use), StateRefused> {
         let opened = self.seam.sealer.open(presented, context)?;
-        let answered = opened.asked().iter().all(|key| responses.is_some_and(|given| given.contains_key(key)));
+        let answered = opened.asked().all(|key| responses.is_some_and(|given| given.contains_key(key)));
         match self.seam.once.get(&self.request.name) {
             Some(store) if answered => Ok((opened.once(&**store).await?, Use::Up)),
             Some(_) => Ok((opened.replayable(), Use::Waits)),

@@ -134,7 +134,7 @@ pub(super) struct Contents<'c> {
     pub(super) deadline: Timestamp,
     pub(super) round: u16,
     pub(super) binding: &'c [u8],
-    pub(super) asked: Vec<String>,
+    pub(super) asked: &'c [u8],
     pub(super) state: &'c [u8],
 }
 
@@ -145,9 +145,10 @@ impl Authentic {
         Contents::read(&self.bytes[HEADER + NONCE_LEN..self.end]).ok_or(StateDenial::Malformed)
     }
 
-    /// The state, which stands last and is so long.
-    pub(super) fn into_state(self, length: usize) -> (Vec<u8>, Range<usize>) {
-        (self.bytes, self.end - length..self.end)
+    /// All of it, and where in it the keys of the questions stand and then the state, which are so long and stand last.
+    pub(super) fn into_parts(self, asked: usize, state: usize) -> (Vec<u8>, Range<usize>, Range<usize>) {
+        let begins = self.end - state;
+        (self.bytes, begins - asked..begins, begins..self.end)
     }
 }
 
@@ -182,12 +183,19 @@ impl<'c> Contents<'c> {
         let round = u16::from_be_bytes(*chunk(&mut rest)?);
         let binding = read_block(&mut rest)?;
         let [count] = *chunk(&mut rest)?;
-        let mut asked = Vec::with_capacity(count.into());
+        let from = rest;
         for _ in 0..count {
-            asked.push(std::str::from_utf8(read_block(&mut rest)?).ok()?.to_owned());
+            std::str::from_utf8(read_block(&mut rest)?).ok()?;
         }
+        let asked = &from[..from.len() - rest.len()];
         Some(Self { id, issued, expires, deadline, round, binding, asked, state: rest })
     }
+}
+
+/// The keys of the questions, as they stand in [`Contents::asked`].
+pub(super) fn asked(mut rest: &[u8]) -> impl Iterator<Item = &str> {
+    // They have been read before, so they are text.
+    std::iter::from_fn(move || std::str::from_utf8(read_block(&mut rest)?).ok())
 }
 
 fn block(out: &mut Vec<u8>, bytes: &[u8]) {

@@ -17,7 +17,7 @@
 //! let envelope = sealer.seal(b"step 2", &["confirm"], &StateContext { caller: &alice, request: &request })?;
 //!
 //! let opened = sealer.open(envelope.expose(), &StateContext { caller: &alice, request: &request })?;
-//! assert_eq!(opened.asked(), ["confirm"]);
+//! assert_eq!(opened.asked().collect::<Vec<_>>(), ["confirm"]);
 //! assert_eq!(opened.replayable().bytes(), b"step 2");
 //! let refused = sealer.open(envelope.expose(), &StateContext { caller: &bob, request: &request });
 //! assert_eq!(refused.expect_err("it is not his").to_string(), "Invalid or expired requestState");
@@ -147,10 +147,10 @@ pub struct Opened {
 
 /// What a server had sealed.
 pub struct State {
-    /// Of the whole envelope; what the server had sealed is a part of it.
+    /// Of the whole envelope; what the server had sealed is a part of it, and so are the keys of the questions.
     bytes: Vec<u8>,
     state: Range<usize>,
-    asked: Vec<String>,
+    asked: Range<usize>,
     progress: Progress,
 }
 
@@ -172,8 +172,9 @@ impl Sealer {
     /// # Errors
     /// There is too much of it.
     pub fn seal(&self, state: &[u8], asked: &[&str], context: &StateContext<'_>) -> Result<Envelope, SealError> {
-        let deadline = later(self.options.clock.now(), self.options.all_rounds);
-        self.sealed(state, asked, context, Progress { round: 1, deadline })
+        let now = self.options.clock.now();
+        let deadline = later(now, self.options.all_rounds);
+        self.sealed(state, asked, context, Progress { round: 1, deadline }, now)
     }
 
     /// Seals a later one, after a round that has got so far.
@@ -188,7 +189,7 @@ impl Sealer {
         after: Progress,
     ) -> Result<Envelope, SealError> {
         let round = after.round.checked_add(1).ok_or(SealError::TooManyRounds)?;
-        self.sealed(state, asked, context, Progress { round, ..after })
+        self.sealed(state, asked, context, Progress { round, ..after }, self.options.clock.now())
     }
 
     fn sealed(
@@ -197,9 +198,9 @@ impl Sealer {
         asked: &[&str],
         context: &StateContext<'_>,
         progress: Progress,
-    ) -> Result<Envelope, SealError> {
         // As the clock says, not as late as it has ever been: after a jump forth and back nothing may live for longer.
-        let issued = self.options.clock.now();
+        issued: Timestamp,
+    ) -> Result<Envelope, SealError> {
         let expires = later(issued, self.options.lifetime).min(progress.deadline);
         if expires <= issued {
             return Err(SealError::TooManyRounds);
@@ -227,9 +228,9 @@ impl Sealer {
             return Err(StateDenial::Expired.into());
         }
         let progress = Progress { round: contents.round, deadline: contents.deadline };
-        let (id, expires, asked) = (SpendId(contents.id), contents.expires, contents.asked);
-        let length = contents.state.len();
-        let (bytes, state) = authentic.into_state(length);
+        let (id, expires) = (SpendId(contents.id), contents.expires);
+        let (asked, length) = (contents.asked.len(), contents.state.len());
+        let (bytes, asked, state) = authentic.into_parts(asked, length);
         let until = later(expires, self.options.skew);
         Ok(Opened { state: State { bytes, state, asked, progress }, id, expires, until })
     }
@@ -255,9 +256,8 @@ impl Sealer {
 
 impl Opened {
     /// The keys of the questions that were asked with this state. Answers under other keys were not asked for.
-    #[must_use]
-    pub fn asked(&self) -> &[String] {
-        &self.state.asked
+    pub fn asked(&self) -> impl Iterator<Item = &str> {
+        self.state.asked()
     }
 
     /// How far the request has got.
@@ -300,9 +300,8 @@ impl State {
     }
 
     /// The keys of the questions that were asked with it.
-    #[must_use]
-    pub fn asked(&self) -> &[String] {
-        &self.asked
+    pub fn asked(&self) -> impl Iterator<Item = &str> {
+        envelope::asked(&self.bytes[self.asked.clone()])
     }
 
     /// How far the request has got, for the next round.
