@@ -14,6 +14,7 @@ mod conform;
 mod flaws;
 mod guards;
 mod http;
+pub mod issuer;
 mod legacy;
 mod manner;
 pub mod odd;

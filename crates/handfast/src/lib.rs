@@ -78,6 +78,8 @@ pub mod seal;
 mod secret;
 pub mod store;
 mod text;
+#[cfg(feature = "tokens")]
+pub mod token;
 #[cfg(feature = "verify")]
 pub mod verify;
 

@@ -1,0 +1,126 @@
+//! What the claims of a token must say, whoever has vouched for them: the one place where a token becomes a caller.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use serde_json::{Map, Value};
+
+use super::{TokenDenial, Verified, same};
+use crate::{
+    caller::{Audience, Caller, ClientId, Issuer, Principal, ScopeSet, Tenant, TokenId},
+    clock::{Clock, Horizon, SystemClock, Timestamp, earlier, from_micros, later},
+};
+
+/// By how much the clock of the issuer may differ at most.
+const MOST_LEEWAY: Duration = Duration::from_secs(5 * 60);
+
+/// What is expected of every token.
+pub(super) struct Rules {
+    pub(super) issuer: Issuer,
+    pub(super) audience: Audience,
+    pub(super) further: Vec<Audience>,
+    pub(super) tenant: Option<String>,
+    leeway: Duration,
+    clock: Arc<dyn Clock>,
+    horizon: Horizon,
+}
+
+impl Rules {
+    pub(super) fn new(issuer: Issuer, audience: Audience) -> Self {
+        let (leeway, clock) = (Duration::from_secs(30), Arc::new(SystemClock));
+        Self { issuer, audience, further: Vec::new(), tenant: None, leeway, clock, horizon: Horizon::new() }
+    }
+
+    pub(super) fn set_leeway(&mut self, leeway: Duration) {
+        self.leeway = leeway.min(MOST_LEEWAY);
+    }
+
+    pub(super) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.clock = clock;
+    }
+
+    /// The time. A clock that is set back revives no token that was seen expired.
+    pub(super) fn now(&self) -> Timestamp {
+        self.horizon.reach(self.clock.now())
+    }
+
+    /// The caller that authentic claims name.
+    pub(super) fn caller(&self, claims: &Map<String, Value>) -> Result<Verified, TokenDenial> {
+        if claims.get("iss").and_then(Value::as_str) != Some(self.issuer.as_str()) {
+            return Err(TokenDenial::Issuer);
+        }
+        if !self.is_for_us(claims.get("aud")) {
+            return Err(TokenDenial::Audience);
+        }
+        let now = self.now();
+        let expires = time(claims.get("exp")).flatten().ok_or(TokenDenial::Expired)?;
+        if later(expires, self.leeway) <= now {
+            return Err(TokenDenial::Expired);
+        }
+        let begins = time(claims.get("nbf")).ok_or(TokenDenial::Claims)?;
+        if begins.is_some_and(|begins| earlier(begins, self.leeway) > now) {
+            return Err(TokenDenial::NotYetValid);
+        }
+        let caller = self.named(claims).ok_or(TokenDenial::Claims)?;
+        Ok(Verified { caller, expires })
+    }
+
+    /// Whether an audience of the token, or the only one, is this server.
+    fn is_for_us(&self, claimed: Option<&Value>) -> bool {
+        let claimed = match claimed {
+            Some(Value::String(one)) => std::slice::from_ref(one).iter().map(String::as_str).collect(),
+            Some(Value::Array(all)) => all.iter().filter_map(Value::as_str).collect(),
+            _ => Vec::new(),
+        };
+        if claimed.iter().any(|claimed| same(self.audience.as_str(), claimed)) {
+            return true;
+        }
+        let further = self.further.iter().find(|further| claimed.contains(&further.as_str()));
+        if let Some(further) = further {
+            tracing::info!(target: "handfast", audience = further.as_str(), "a token for a further audience is accepted");
+        }
+        further.is_some()
+    }
+
+    fn named(&self, claims: &Map<String, Value>) -> Option<Caller> {
+        let text = |name: &str| match claims.get(name) {
+            None | Some(Value::Null) => Some(None),
+            Some(value) => value.as_str().map(Some),
+        };
+        let principal = Principal::new(self.issuer.clone(), text("sub")??).ok()?;
+        let mut caller = Caller::trusted(principal).for_audience(self.audience.clone());
+        // RFC 9068 has `client_id`; `azp` is what OpenID providers call the same.
+        if let Some(client) = text("client_id")?.or(text("azp")?) {
+            caller = caller.by_client(ClientId::new(client).ok()?);
+        }
+        if let Some(id) = text("jti")? {
+            caller = caller.with_token_id(TokenId::new(id).ok()?);
+        }
+        if let Some(scopes) = scopes(claims.get("scope").or(claims.get("scp")))? {
+            caller = caller.with_scopes(scopes);
+        }
+        match &self.tenant {
+            Some(name) => Some(caller.in_tenant(Tenant::new(text(name)??).ok()?)),
+            None => Some(caller),
+        }
+    }
+}
+
+/// A `NumericDate` (RFC 7519, section 2): seconds, which may have a fraction. `Some(None)` where there is none.
+fn time(claim: Option<&Value>) -> Option<Option<Timestamp>> {
+    let Some(claim) = claim.filter(|claim| !claim.is_null()) else { return Some(None) };
+    let seconds = claim.as_f64().filter(|seconds| seconds.is_finite())?;
+    // A conversion of floats saturates, and so do the times.
+    #[expect(clippy::cast_possible_truncation, reason = "beyond the end of time is the end of time")]
+    Some(Some(from_micros((seconds * 1e6) as i64)))
+}
+
+/// Words between spaces, or a list of them. One that stands twice is there.
+fn scopes(claim: Option<&Value>) -> Option<Option<ScopeSet>> {
+    let words: BTreeSet<&str> = match claim {
+        None | Some(Value::Null) => return Some(None),
+        Some(Value::String(text)) => text.split_ascii_whitespace().collect(),
+        Some(Value::Array(all)) => all.iter().map(Value::as_str).collect::<Option<_>>()?,
+        Some(_) => return None,
+    };
+    if words.is_empty() { Some(None) } else { ScopeSet::new(words).ok().map(Some) }
+}

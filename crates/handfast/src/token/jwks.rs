@@ -1,0 +1,188 @@
+//! The issuer's public keys, as it publishes them (RFC 7517), kept for a while.
+
+use std::{
+    fmt,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use jsonwebtoken::{
+    DecodingKey,
+    jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse},
+};
+use serde_json::Value;
+
+use super::{
+    Algorithm, FetchError, TokenDenial,
+    fetch::{self, Address, NoAnswer},
+};
+use crate::clock::{Timestamp, later};
+
+/// How long keys are used before the issuer is asked again.
+const FRESH: Duration = Duration::from_secs(5 * 60);
+/// How long they are used at most while the issuer does not answer.
+const STALE: Duration = Duration::from_secs(60 * 60);
+/// How long the issuer is left alone after it was asked, whatever keys are shown meanwhile.
+const REST: Duration = Duration::from_secs(10);
+/// How many keys are read of a set.
+const MOST_KEYS: usize = 100;
+
+/// The keys of one issuer: from an address, asked when they are needed, or as they are.
+///
+/// They are used for 5 minutes, then asked for again; while the issuer does not answer, for an hour. A key that is not
+/// among them makes the issuer be asked again, but never more often than every 10 seconds.
+pub struct Jwks {
+    address: Option<Address>,
+    known: RwLock<Arc<Known>>,
+    asking: tokio::sync::Mutex<()>,
+}
+
+/// What is known of the issuer's keys.
+#[derive(Default, Clone)]
+struct Known {
+    keys: Arc<[Published]>,
+    fetched: Option<Timestamp>,
+    asked: Option<Timestamp>,
+}
+
+/// One key that was published, for one purpose.
+struct Published {
+    id: Option<String>,
+    algorithms: Vec<Algorithm>,
+    key: Arc<DecodingKey>,
+}
+
+impl Jwks {
+    /// Keys that are published at this address: `https`, or `http` on this machine.
+    ///
+    /// # Errors
+    /// It is neither.
+    pub fn at(url: &str) -> Result<Self, FetchError> {
+        let address = Some(Address::new(url)?);
+        Ok(Self { address, known: RwLock::default(), asking: tokio::sync::Mutex::new(()) })
+    }
+
+    /// The keys of this set, as JSON, for ever. What is no key that could verify a token is left out.
+    #[must_use]
+    pub fn fixed(set: &str) -> Self {
+        let keys = read(set.as_bytes()).unwrap_or_default().into();
+        let known = RwLock::new(Arc::new(Known { keys, fetched: Some(Timestamp::MAX), asked: None }));
+        Self { address: None, known, asking: tokio::sync::Mutex::new(()) }
+    }
+
+    /// The key of this id, for this algorithm. Without an id there must be only one that it could be.
+    pub(super) async fn find(
+        &self,
+        id: Option<&str>,
+        algorithm: Algorithm,
+        now: Timestamp,
+    ) -> Result<Arc<DecodingKey>, TokenDenial> {
+        let known = self.known();
+        let found = known.find(id, algorithm);
+        if known.is_fresh(now)
+            && let Some(key) = found
+        {
+            return Ok(key);
+        }
+        let usable = found.filter(|_| known.is_usable(now));
+        // Whoever has a key that will do does not wait for somebody else's question.
+        let turn = match &usable {
+            Some(_) => self.asking.try_lock().ok(),
+            None => Some(self.asking.lock().await),
+        };
+        let asked = match turn {
+            Some(_turn) => self.ask(now).await,
+            None => Ok(()),
+        };
+        let known = self.known();
+        match (known.find(id, algorithm).filter(|_| known.is_usable(now)), asked) {
+            (Some(key), _) => Ok(key),
+            (None, Ok(())) if known.is_usable(now) => Err(TokenDenial::UnknownKey),
+            (None, _) => Err(TokenDenial::Unavailable),
+        }
+    }
+
+    /// Asks the issuer, unless it was asked a moment ago.
+    async fn ask(&self, now: Timestamp) -> Result<(), NoAnswer> {
+        let Some(address) = &self.address else { return Ok(()) };
+        let known = self.known();
+        if known.asked.is_some_and(|asked| later(asked, REST) > now) {
+            return Ok(());
+        }
+        let answer = fetch::answer(address.get()).await;
+        let keys = answer.and_then(|json| read(&json).ok_or(NoAnswer));
+        let (told, known) = match keys {
+            Ok(keys) => (Ok(()), Known { keys: keys.into(), fetched: Some(now), asked: Some(now) }),
+            Err(no) => (Err(no), Known { asked: Some(now), ..(*known).clone() }),
+        };
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+        told
+    }
+
+    fn known(&self) -> Arc<Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Known {
+    fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Option<Arc<DecodingKey>> {
+        let mut could = self
+            .keys
+            .iter()
+            .filter(|key| key.algorithms.contains(&algorithm) && (id.is_none() || key.id.as_deref() == id));
+        let first = could.next()?;
+        could.next().is_none().then(|| first.key.clone())
+    }
+
+    fn is_fresh(&self, now: Timestamp) -> bool {
+        self.fetched.is_some_and(|fetched| later(fetched, FRESH) > now)
+    }
+
+    fn is_usable(&self, now: Timestamp) -> bool {
+        self.fetched.is_some_and(|fetched| later(fetched, STALE) > now)
+    }
+}
+
+/// The keys of a set; `None` where it is no set.
+fn read(json: &[u8]) -> Option<Vec<Published>> {
+    let set: Value = serde_json::from_slice(json).ok()?;
+    let keys = set.get("keys")?.as_array()?;
+    // "Implementations SHOULD ignore JWKs within a JWK Set that use "kty" values that are not understood by them, that are
+    // missing required members, or for which values are out of the supported ranges" (RFC 7517, section 5).
+    Some(keys.iter().take(MOST_KEYS).filter_map(published).collect())
+}
+
+fn published(json: &Value) -> Option<Published> {
+    let key: Jwk = serde_json::from_value(json.clone()).ok()?;
+    if key.common.public_key_use.is_some_and(|used| used != PublicKeyUse::Signature) {
+        return None;
+    }
+    // What kind of key it is says what it may verify, so that none is taken for one of another kind.
+    let mut algorithms = match &key.algorithm {
+        AlgorithmParameters::RSA(_) => vec![Algorithm::Rs256, Algorithm::Ps256],
+        AlgorithmParameters::EllipticCurve(curve) => match curve.curve {
+            EllipticCurve::P256 => vec![Algorithm::Es256],
+            EllipticCurve::P384 => vec![Algorithm::Es384],
+            _ => return None,
+        },
+        AlgorithmParameters::OctetKeyPair(pair) if pair.curve == EllipticCurve::Ed25519 => vec![Algorithm::EdDsa],
+        _ => return None,
+    };
+    if let Some(named) = json.get("alg") {
+        algorithms.retain(|algorithm| Some(algorithm.name()) == named.as_str());
+    }
+    let key_of = |key: &AlgorithmParameters| match key {
+        AlgorithmParameters::RSA(rsa) => DecodingKey::from_rsa_components(&rsa.n, &rsa.e),
+        AlgorithmParameters::EllipticCurve(curve) => DecodingKey::from_ec_components(&curve.x, &curve.y),
+        AlgorithmParameters::OctetKeyPair(pair) => DecodingKey::from_ed_components(&pair.x),
+        _ => Err(jsonwebtoken::errors::ErrorKind::InvalidKeyFormat.into()),
+    };
+    let decoding = Arc::new(key_of(&key.algorithm).ok()?);
+    Some(Published { id: key.common.key_id, algorithms, key: decoding })
+}
+
+impl fmt::Debug for Jwks {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Jwks({} keys)", self.known().keys.len())
+    }
+}
