@@ -116,6 +116,9 @@ impl JwtVerifier {
     async fn authentic(&self, token: &str) -> Result<serde_json::Map<String, Value>, TokenDenial> {
         let (message, signature) = token.rsplit_once('.').ok_or(TokenDenial::Malformed)?;
         let (header, claims) = message.split_once('.').ok_or(TokenDenial::Malformed)?;
+        if claims.contains('.') {
+            return Err(TokenDenial::Malformed);
+        }
         let header = part(header).and_then(|json| strict::read(&json)).ok_or(TokenDenial::Malformed)?;
         let algorithm = self.pinned(header.get("alg")).ok_or(TokenDenial::Algorithm)?;
         if header.contains_key("crit") {
