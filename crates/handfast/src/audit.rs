@@ -17,6 +17,7 @@ use crate::{
     record::{Digest, ObjectType, PolicyVersion, Reason, Receipt, SubjectKey},
     refusal::Denial,
     seal::{RequestDigest, StateDenial},
+    session::SessionDenial,
 };
 
 /// One event. Every call of [`Handles`](crate::Handles) makes exactly one; a bulk revocation one for each handle. Every
@@ -46,6 +47,8 @@ pub struct AuditEvent {
     pub policy: Option<PolicyVersion>,
     /// Exactly why a state was refused.
     pub state: Option<StateDenial>,
+    /// Exactly why a session was refused.
+    pub session: Option<SessionDenial>,
     /// The method, and the tool or prompt, that a state came back to. URIs are not told.
     pub request: Option<String>,
     /// The trace that the request belongs to.
@@ -72,6 +75,12 @@ pub enum Action {
     Purge,
     /// To take back a state that was sealed.
     Open,
+    /// To begin a session.
+    BeginSession,
+    /// To use one.
+    UseSession,
+    /// To end one.
+    EndSession,
 }
 
 impl Action {
@@ -85,6 +94,9 @@ impl Action {
             Self::Revoke => "revoke",
             Self::Purge => "purge",
             Self::Open => "open",
+            Self::BeginSession => "session-begin",
+            Self::UseSession => "session-use",
+            Self::EndSession => "session-end",
         }
     }
 }
@@ -250,11 +262,33 @@ impl AuditEvent {
         }
     }
 
+    /// The event of a session that was begun, ended or refused; its digest is in the place of a handle's.
+    #[must_use]
+    pub fn of_session(
+        action: Action,
+        caller: Option<&Caller>,
+        keys: &Keys,
+        session: Option<Digest>,
+        denial: Option<SessionDenial>,
+    ) -> Self {
+        let principal = caller.and_then(Caller::principal);
+        Self {
+            session: denial,
+            handle: session,
+            subject: principal.and_then(|principal| SubjectKey::of(principal, keys, keys.current())),
+            tenant: caller.and_then(Caller::tenant).cloned(),
+            client: caller.and_then(Caller::client).cloned(),
+            trace: caller.and_then(Caller::trace).cloned(),
+            ..Self::of(action)
+        }
+    }
+
     fn of(action: Action) -> Self {
         Self {
             action,
             denial: None,
             state: None,
+            session: None,
             request: None,
             handle: None,
             object: None,
@@ -276,12 +310,18 @@ impl AuditEvent {
         serde_json::to_value(self.line(None)).unwrap_or_default()
     }
 
+    /// The name of what it was refused for.
+    fn reason(&self) -> Option<&'static str> {
+        let state = || self.state.map(StateDenial::slug);
+        self.denial.map(Denial::slug).or_else(state).or_else(|| self.session.map(SessionDenial::slug))
+    }
+
     fn line(&self, time: Option<String>) -> Line<'_> {
         Line {
             time,
             action: self.action.slug(),
-            decision: if self.denial.is_none() && self.state.is_none() { "allowed" } else { "refused" },
-            reason: self.denial.map(Denial::slug).or(self.state.map(StateDenial::slug)),
+            decision: if self.reason().is_none() { "allowed" } else { "refused" },
+            reason: self.reason(),
             handle: self.handle.map(|digest| digest.to_string()),
             object: self.object.map(|digest| crate::secret::hex(&digest)),
             object_type: &self.object_type,

@@ -63,11 +63,14 @@
 //!
 //! Nothing here knows JSON-RPC, transports or an SDK. What never lives here: a cache of decisions.
 
+mod audience;
 mod audit;
 mod caller;
 pub mod clock;
 mod describe;
 mod handle;
+#[cfg(feature = "http")]
+pub mod http;
 mod keys;
 mod policy;
 mod record;
@@ -76,7 +79,9 @@ mod refusal;
 pub mod rmcp;
 pub mod seal;
 mod secret;
+pub mod session;
 pub mod store;
+mod tally;
 mod text;
 #[cfg(feature = "tokens")]
 pub mod token;
@@ -104,4 +109,6 @@ pub use record::{
 pub use refusal::{Denial, Outward, Refused};
 pub use secret::SecretText;
 pub use store::Selector;
+#[cfg(feature = "metrics")]
+pub use tally::describe as describe_metrics;
 pub use text::TextError;

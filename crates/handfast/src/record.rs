@@ -243,6 +243,15 @@ impl Record {
         Key { tenant: self.partition.tenant.clone(), digest: self.digest }
     }
 
+    /// When it ends if it is used now; `None` where it does not end sooner than that. It never ends sooner than its idle
+    /// window after its last use. So that not every use is a write, each write gives a sixteenth of the window more: at
+    /// most one write for each sixteenth, and an end at most that much later.
+    pub(crate) fn slid(&self, now: Timestamp) -> Option<Timestamp> {
+        let idle = self.idle?;
+        let wanted = later(now, idle).min(self.expires);
+        (self.ends < wanted).then(|| later(now, idle + idle / 16).min(self.expires))
+    }
+
     /// Since when it has been dead at this time; `None` while it lives.
     #[must_use]
     pub fn dead_since(&self, now: Timestamp) -> Option<Timestamp> {

@@ -30,7 +30,7 @@ pub(crate) fn decide(
 pub(crate) fn owned(record: &Record, caller: &Partition, rules: &Rules) -> Result<(), Denial> {
     let (bound, owner) = (rules.bound, &record.partition);
     let principal = match bound.principal {
-        true => same(owner.subject.as_ref(), caller.subject.as_ref(), rules.bearer, equal_subjects),
+        true => same(owner.subject.as_ref(), caller.subject.as_ref(), rules.bearer, same_subject),
         // What this policy does not bind, no record may be bound to: it was made under a stricter one.
         false => owner.subject.is_none(),
     };
@@ -62,7 +62,7 @@ fn same<T>(owner: Option<&T>, caller: Option<&T>, bearer: bool, equal: impl Fn(&
     }
 }
 
-fn equal_subjects(owner: &SubjectKey, caller: &SubjectKey) -> bool {
+pub(crate) fn same_subject(owner: &SubjectKey, caller: &SubjectKey) -> bool {
     owner.key == caller.key && constant_time::verify_slices_are_equal(&owner.mac, &caller.mac).is_ok()
 }
 

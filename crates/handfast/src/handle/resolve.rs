@@ -3,7 +3,7 @@
 use crate::{
     audit::{Action, AuditEvent},
     caller::{Caller, Scope},
-    clock::{Timestamp, later},
+    clock::Timestamp,
     handle::{
         Asked, Handles, Loaded, NotAuthorized, ObjectAuthority,
         decide::{decide, owned},
@@ -122,7 +122,7 @@ impl<A: ObjectAuthority> Handles<A> {
             NotAuthorized::Refused => Denial::NotAuthorized,
             NotAuthorized::Down => Denial::Unavailable,
         })?;
-        if let Some(ends) = slid(&record, now)
+        if let Some(ends) = record.slid(now)
             && !self.store.touch(&record.key(), ends).await?
         {
             // It did not move: somebody else moved it, or it has ended or was revoked while the object was asked for.
@@ -226,14 +226,4 @@ impl<A: ObjectAuthority> Handles<A> {
         kept.map_err(|_| refused(Denial::Unavailable))?;
         Ok(answer)
     }
-}
-
-/// The new end of a handle that is used now, where it has to be written.
-///
-/// A handle never ends sooner than its idle window after its last use. So that not every use is a write, each write
-/// gives a sixteenth of the window more: at most one write for each sixteenth, and an end at most that much later.
-fn slid(record: &Record, now: Timestamp) -> Option<Timestamp> {
-    let idle = record.idle?;
-    let wanted = later(now, idle).min(record.expires);
-    (record.ends < wanted).then(|| later(now, idle + idle / 16).min(record.expires))
 }

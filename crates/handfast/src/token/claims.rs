@@ -4,8 +4,9 @@ use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
-use super::{TokenDenial, Verified, same};
+use super::{TokenDenial, Verified};
 use crate::{
+    audience::same,
     caller::{Audience, Caller, ClientId, Issuer, Principal, ScopeSet, Tenant, TokenId},
     clock::{Clock, Horizon, SystemClock, Timestamp, earlier, from_micros, later},
 };

@@ -6,7 +6,6 @@
 //!
 //! What never lives here: HTTP. The layer that takes the token out of a request is in `http` (feature `http`).
 
-mod audience;
 mod claims;
 mod fetch;
 mod introspection;
@@ -20,7 +19,6 @@ use std::fmt;
 use async_trait::async_trait;
 use thiserror::Error;
 
-pub(crate) use audience::same;
 pub use fetch::FetchError;
 pub use introspection::IntrospectionVerifier;
 pub use jwks::Jwks;

@@ -20,17 +20,27 @@ pub(crate) enum Bend {
     TimeGoesBack(Arc<ManualClock>),
     /// It tells of every revocation another reason than it was given at first.
     ForgetsTheFirstReason,
+    /// It does not answer.
+    DoesNotAnswer,
 }
 
 pub(crate) struct Bent(pub(crate) Arc<dyn Store>, pub(crate) Bend);
 
+impl Bent {
+    fn answers(&self) -> Result<(), StoreError> {
+        if matches!(self.1, Bend::DoesNotAnswer) { Err(StoreError::Full) } else { Ok(()) }
+    }
+}
+
 #[async_trait]
 impl Store for Bent {
     async fn insert(&self, new: &NewRecord) -> Result<Lifespan, StoreError> {
+        self.answers()?;
         self.0.insert(new).await
     }
 
     async fn find(&self, key: &Key) -> Result<Option<Found>, StoreError> {
+        self.answers()?;
         let mut found = self.0.find(key).await?;
         if let (Bend::TimeGoesBack(clock), Some(found)) = (&self.1, &mut found) {
             found.now = clock.now();
@@ -57,6 +67,7 @@ impl Store for Bent {
     }
 
     async fn list(&self, which: &Selector, after: Option<Digest>, limit: u32) -> Result<Listed, StoreError> {
+        self.answers()?;
         let mut listed = self.0.list(which, after, limit).await?;
         if matches!(self.1, Bend::ForgetsTheFirstReason) {
             for revoked in listed.records.iter_mut().filter_map(|record| record.revoked.as_mut()) {

@@ -1,0 +1,417 @@
+//! Sessions of protocol 2025-11-25 and older (`Mcp-Session-Id`): each belongs to whoever began it.
+//!
+//! A token says that its holder may talk to this server. It does not say that a session is theirs, and it does not make a
+//! session that is gone come back: whoever shows one that is not there is told 404 and begins again. That rule is
+//! [`decide`], one function without a store, a clock or HTTP.
+//!
+//! Sessions are kept apart from handles, in the same stores: as records of an object type of their own. The id that a
+//! client gets is random and never the one that the server behind has; of that one the store keeps a sealed text.
+//! Revision 2026-07-28 has no sessions: [`Handles`](crate::Handles) are for state there.
+//!
+//! What never lives here: HTTP. The layer that asks is in `http` (feature `http`).
+
+mod decide;
+mod denial;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+pub use decide::{Asked, Decision, Shown, decide};
+pub use denial::{SessionDenial, SessionRefused};
+
+use crate::{
+    audience::same,
+    audit::{Action, AuditEvent, AuditSink},
+    caller::{Audience, Caller, Principal, ScopeSet},
+    handle::{decide::same_subject, text},
+    keys::Keys,
+    policy::Prefix,
+    record::{Digest, Key, NewRecord, Object, ObjectVersion, Partition, Record, SubjectKey},
+    seal::{RequestDigest, Sealer, SealerOptions, StateContext},
+    secret::SecretText,
+    store::{Found, Selector, Store},
+    tally,
+};
+
+/// Decides about every request of a server with sessions: who may begin, use and end one.
+pub struct SessionAuthority {
+    store: Arc<dyn Store>,
+    keys: Keys,
+    audience: Audience,
+    audit: Arc<dyn AuditSink>,
+    options: SessionOptions,
+    sealer: Sealer,
+    prefix: Prefix,
+}
+
+/// What a [`SessionAuthority`] is made of.
+pub struct SessionSetup {
+    /// Where sessions are kept: one that is shared where there are several replicas.
+    pub store: Arc<dyn Store>,
+    /// The operator's keys.
+    pub keys: Keys,
+    /// The server's canonical URI. A caller whose token is for another one has no business here.
+    pub audience: Audience,
+    /// Where events go.
+    pub audit: Arc<dyn AuditSink>,
+    /// How long sessions live, and how many there may be.
+    pub options: SessionOptions,
+}
+
+/// How long sessions live, and how many there may be.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    /// How long one lives in any case: 12 hours.
+    pub lifetime: Duration,
+    /// How long one lives unused: 30 minutes. An open stream is a use.
+    pub idle: Duration,
+    /// How many a principal may have at once, on all replicas: 100. Many that begin at the same moment may come to a few
+    /// more.
+    pub most: u32,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self { lifetime: Duration::from_secs(12 * 3600), idle: Duration::from_secs(30 * 60), most: 100 }
+    }
+}
+
+/// What a request may do.
+#[derive(Debug)]
+pub enum Admission {
+    /// Begin: let it through without a session, and when it has succeeded, [`SessionAuthority::begin`].
+    Begin,
+    /// Go on, in this session.
+    Proceed(Session),
+    /// Nothing more: this session was the caller's, and has ended. The server behind should be told.
+    Ended(Session),
+}
+
+/// A session that was checked for this caller and this moment.
+#[derive(Clone)]
+pub struct Session {
+    record: Record,
+    inner: Option<SecretText>,
+}
+
+impl Session {
+    /// The id by which the server behind knows it, if it has one.
+    #[must_use]
+    pub fn inner(&self) -> Option<&SecretText> {
+        self.inner.as_ref()
+    }
+
+    /// What stores and audit events know it by.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.record.digest
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_tuple("Session").field(&self.record.digest).finish()
+    }
+}
+
+/// How sessions are told apart from handles, in stores and in what operators see.
+const KIND: &str = "mcp-session";
+/// How session ids begin, so that people and scanners recognise them.
+const PREFIX: &str = "mcps";
+/// How long the id of a server behind is at most, in bytes.
+const LONGEST_INNER: usize = 256;
+/// What stands before the id of the server behind, in the text that is sealed; alone where it has none.
+const INNER: u8 = 1;
+/// How many records are read at once.
+const PAGE: u32 = 1000;
+
+impl SessionAuthority {
+    /// Sessions of this server.
+    #[must_use]
+    pub fn new(setup: SessionSetup) -> Self {
+        let SessionSetup { store, keys, audience, audit, options } = setup;
+        let lifetime = options.lifetime.saturating_add(Duration::from_secs(3600));
+        // The store's clock says when a session ends, and no seal ends before that.
+        let sealed = SealerOptions { lifetime, all_rounds: lifetime, ..SealerOptions::default() };
+        let sealer = Sealer::with(keys.clone(), audience.clone(), sealed);
+        let prefix = Prefix::new(PREFIX).expect("it is one");
+        Self { store, keys, audience, audit, options, sealer, prefix }
+    }
+
+    /// Whether this caller has a token for this server: the first of the two predicates.
+    #[must_use]
+    pub fn vouched(&self, caller: Option<&Caller>) -> bool {
+        let audience = caller.filter(|caller| caller.principal().is_some()).and_then(Caller::audience);
+        audience.is_some_and(|audience| same(self.audience.as_str(), audience.as_str()))
+    }
+
+    /// What this request may do, which comes from this caller and shows this session id.
+    ///
+    /// # Errors
+    /// It may do nothing. The caller is told [`SessionDenial::status`], which says no more than they may know.
+    pub async fn admit(
+        &self,
+        caller: Option<&Caller>,
+        asked: Asked,
+        shown: Option<&str>,
+    ) -> Result<Admission, SessionRefused> {
+        let answer = self.try_admit(caller, asked, shown).await;
+        match &answer {
+            Err(refused) => {
+                let digest = shown.and_then(|shown| self.parse(shown));
+                self.counted(refused.denial);
+                self.record(action(asked), caller, digest, Some(refused.denial))?;
+            }
+            // The use of a session is a request like any other: what it does, its server accounts for.
+            Ok(Admission::Begin | Admission::Proceed(_)) => {}
+            Ok(Admission::Ended(session)) => {
+                self.record(Action::EndSession, caller, Some(session.digest()), None)?;
+            }
+        }
+        answer
+    }
+
+    async fn try_admit(
+        &self,
+        caller: Option<&Caller>,
+        asked: Asked,
+        shown: Option<&str>,
+    ) -> Result<Admission, SessionRefused> {
+        let audience_ok = self.vouched(caller);
+        let Some(caller) = caller.filter(|_| audience_ok) else { return Err(SessionDenial::Unauthorized.into()) };
+        tally::count(tally::AUTHENTICATED);
+        let found = match shown {
+            Some(shown) if asked != Asked::Begin => self.found(caller, shown).await,
+            _ => Err(SessionDenial::Missing.into()),
+        };
+        let shown = match &found {
+            Ok(_) => Some(Shown::Own),
+            Err(refused) => refused.denial.shown(),
+        };
+        let Some(shown) = shown else { return found.map(Admission::Proceed) };
+        match (decide(audience_ok, asked, shown), found) {
+            (Decision::Begin, _) => {
+                self.has_room(caller).await?;
+                Ok(Admission::Begin)
+            }
+            (Decision::Proceed, Ok(session)) => Ok(Admission::Proceed(session)),
+            (Decision::End, Ok(session)) => {
+                self.store.erase(&[session.digest()]).await?;
+                Ok(Admission::Ended(session))
+            }
+            (_, Err(refused)) => Err(refused),
+            (_, Ok(_)) => Err(SessionDenial::Unauthorized.into()),
+        }
+    }
+
+    /// Makes a session for this caller, whose `initialize` has succeeded; the server behind knows it by this id. Gives the
+    /// id that the client is to show from now on.
+    ///
+    /// # Errors
+    /// The store cannot keep it, or what the server behind gave is no session id.
+    pub async fn begin(&self, caller: &Caller, inner: Option<&str>) -> Result<SecretText, SessionRefused> {
+        let answer = self.try_begin(caller, inner).await;
+        let (digest, denial) = match &answer {
+            Ok(id) => (Some(Digest::of(id.expose())), None),
+            Err(refused) => (None, Some(refused.denial)),
+        };
+        self.record(Action::BeginSession, Some(caller), digest, denial)?;
+        if answer.is_ok() {
+            tally::count(tally::CREATED);
+        }
+        answer
+    }
+
+    async fn try_begin(&self, caller: &Caller, inner: Option<&str>) -> Result<SecretText, SessionRefused> {
+        if !self.vouched(Some(caller)) {
+            return Err(SessionDenial::Unauthorized.into());
+        }
+        let id = text::Handle::random(Some(&self.prefix));
+        let reference = self.sealed(id.digest(), inner)?;
+        let record = NewRecord {
+            digest: id.digest(),
+            partition: self.partition(caller)?,
+            object: Object {
+                kind: parsed(KIND)?,
+                reference: parsed(&reference)?,
+                version: ObjectVersion::unversioned(),
+            },
+            scopes: ScopeSet::new([KIND]).map_err(|_| SessionDenial::Unavailable)?,
+            policy: parsed(KIND)?,
+            lifetime: self.options.lifetime,
+            idle: Some(self.options.idle),
+        };
+        self.store.insert(&record).await?;
+        Ok(SecretText::new(id.expose()))
+    }
+
+    /// Ends a session that the server behind has lost, or made another one in the place of.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    pub async fn lost(&self, caller: &Caller, session: &Session) -> Result<(), SessionRefused> {
+        self.store.erase(&[session.digest()]).await?;
+        self.counted(SessionDenial::Lost);
+        self.record(Action::UseSession, Some(caller), Some(session.digest()), Some(SessionDenial::Lost))
+    }
+
+    /// Whether this session is still there and still this caller's: asked now and then while a stream is open, which is a
+    /// use.
+    pub async fn goes_on(&self, caller: &Caller, session: &Session) -> bool {
+        self.checked(caller, session.digest()).await.is_ok()
+    }
+
+    /// The caller's session of this id.
+    async fn found(&self, caller: &Caller, shown: &str) -> Result<Session, SessionRefused> {
+        let digest = self.parse(shown).ok_or(SessionDenial::Malformed)?;
+        let record = self.checked(caller, digest).await?;
+        let inner = self.opened(digest, record.object.reference.as_str())?;
+        Ok(Session { record, inner })
+    }
+
+    /// The record of this digest, if it is a session, the caller's, and not over.
+    async fn checked(&self, caller: &Caller, digest: Digest) -> Result<Record, SessionRefused> {
+        let mine = self.partition(caller)?;
+        // A session of another tenant is a miss.
+        let key = Key { tenant: mine.tenant.clone(), digest };
+        let Found { record, now } = self.store.find(&key).await?.ok_or(SessionDenial::Unknown)?;
+        if record.object.kind.as_str() != KIND || record.partition.tenant != mine.tenant {
+            return Err(SessionDenial::Unknown.into());
+        }
+        // This is the line: the session's principal is the token's. "Does this token's holder own this session."
+        if !self.is_of(caller.principal(), record.partition.subject.as_ref()) {
+            return Err(SessionDenial::ForeignPrincipal.into());
+        }
+        if record.partition.client != mine.client {
+            return Err(SessionDenial::ForeignClient.into());
+        }
+        if record.dead_since(now).is_some() {
+            return Err(SessionDenial::Over.into());
+        }
+        if let Some(ends) = record.slid(now)
+            && !self.store.touch(&key, ends).await?
+        {
+            // It did not move: somebody else has moved it, or it has just ended.
+            let again = self.store.find(&key).await?.ok_or(SessionDenial::Unknown)?;
+            if again.record.dead_since(again.now).is_some() {
+                return Err(SessionDenial::Over.into());
+            }
+        }
+        Ok(record)
+    }
+
+    fn is_of(&self, principal: Option<&Principal>, owner: Option<&SubjectKey>) -> bool {
+        let (Some(principal), Some(owner)) = (principal, owner) else { return false };
+        SubjectKey::of(principal, &self.keys, owner.key).is_some_and(|caller| same_subject(owner, &caller))
+    }
+
+    fn partition(&self, caller: &Caller) -> Result<Partition, SessionRefused> {
+        let principal = caller.principal().ok_or(SessionDenial::Unauthorized)?;
+        Ok(Partition {
+            subject: SubjectKey::of(principal, &self.keys, self.keys.current()),
+            tenant: caller.tenant().cloned(),
+            client: caller.client().cloned(),
+        })
+    }
+
+    /// Whether the caller may have one more. What is over is removed on the way.
+    async fn has_room(&self, caller: &Caller) -> Result<(), SessionRefused> {
+        let principal = caller.principal().ok_or(SessionDenial::Unauthorized)?;
+        let subjects = self.keys.ids().filter_map(|id| SubjectKey::of(principal, &self.keys, id)).collect();
+        let which = Selector { subjects: Some(subjects), object: Some((parsed(KIND)?, None)), ..Selector::default() };
+        let (mut alive, mut after) = (0, None);
+        loop {
+            let listed = self.store.list(&which, after, PAGE).await?;
+            let (over, living): (Vec<&Record>, Vec<&Record>) =
+                listed.records.iter().partition(|record| record.dead_since(listed.now).is_some());
+            let over: Vec<Digest> = over.iter().map(|record| record.digest).collect();
+            if !over.is_empty() {
+                self.store.erase(&over).await?;
+            }
+            alive += living.len();
+            if alive >= self.options.most as usize {
+                return Err(SessionDenial::TooMany.into());
+            }
+            after = match listed.records.last() {
+                Some(last) if listed.records.len() == PAGE as usize => Some(last.digest),
+                _ => return Ok(()),
+            };
+        }
+    }
+
+    fn parse(&self, shown: &str) -> Option<Digest> {
+        text::parse(shown.as_bytes(), Some(&self.prefix))
+    }
+
+    /// The id of the server behind, as the store keeps it: good for this session alone.
+    fn sealed(&self, digest: Digest, inner: Option<&str>) -> Result<String, SessionRefused> {
+        let state = match inner {
+            // "The session ID MUST only contain visible ASCII characters (ranging from 0x21 to 0x7E)."
+            Some(id)
+                if id.len() <= LONGEST_INNER && !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_graphic()) =>
+            {
+                [&[INNER], id.as_bytes()].concat()
+            }
+            Some(_) => return Err(SessionDenial::Malformed.into()),
+            None => Vec::new(),
+        };
+        let (nobody, name) = (Caller::anonymous(), digest.to_string());
+        let context = StateContext { caller: &nobody, request: &RequestDigest::resource(&name) };
+        let envelope = self.sealer.seal(&state, &[], &context).map_err(|_| SessionDenial::Unavailable)?;
+        Ok(envelope.expose().to_owned())
+    }
+
+    fn opened(&self, digest: Digest, reference: &str) -> Result<Option<SecretText>, SessionRefused> {
+        let (nobody, name) = (Caller::anonymous(), digest.to_string());
+        let context = StateContext { caller: &nobody, request: &RequestDigest::resource(&name) };
+        // Its key is gone, or it is not of this session: then the way to the server behind is lost.
+        let opened = self.sealer.open(reference, &context).map_err(|_| SessionDenial::Lost)?.replayable();
+        match opened.bytes().split_first() {
+            Some((&INNER, id)) => {
+                let id = std::str::from_utf8(id).map_err(|_| SessionDenial::Lost)?;
+                Ok(Some(SecretText::new(id)))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn record(
+        &self,
+        action: Action,
+        caller: Option<&Caller>,
+        digest: Option<Digest>,
+        denial: Option<SessionDenial>,
+    ) -> Result<(), SessionRefused> {
+        let event = AuditEvent::of_session(action, caller, &self.keys, digest, denial);
+        self.audit.record(&event).map_err(|_| SessionDenial::Unavailable.into())
+    }
+
+    fn counted(&self, denial: SessionDenial) {
+        match denial {
+            SessionDenial::Malformed | SessionDenial::Unknown | SessionDenial::Over | SessionDenial::Lost => {
+                tally::count(tally::REINIT_REJECTED);
+            }
+            SessionDenial::ForeignPrincipal | SessionDenial::ForeignClient => tally::count(tally::MISMATCH),
+            _ => {}
+        }
+    }
+}
+
+fn action(asked: Asked) -> Action {
+    match asked {
+        Asked::Begin => Action::BeginSession,
+        Asked::Use => Action::UseSession,
+        Asked::End => Action::EndSession,
+    }
+}
+
+/// An identifier that this module has written.
+fn parsed<T: std::str::FromStr>(text: &str) -> Result<T, SessionRefused> {
+    text.parse().map_err(|_| SessionDenial::Unavailable.into())
+}
+
+impl fmt::Debug for SessionAuthority {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = out.debug_struct("SessionAuthority");
+        out.field("audience", &self.audience).field("options", &self.options).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,214 @@
+//! The decision about sessions: the whole table against an independent statement of it, and an authority against a model
+//! under any sequence of requests.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use handfast::{
+    Audience, Caller, ClientId, DangerousNoAudit, Issuer, Keys, Principal, Tenant,
+    clock::SystemClock,
+    session::{Admission, Asked, Decision, SessionAuthority, SessionOptions, SessionSetup, Shown, decide},
+    store::MemoryStore,
+};
+use proptest::prelude::*;
+
+#[path = "support/bent.rs"]
+mod bent;
+
+/// The table, row by row as it is written down: the first row that fits decides.
+const TABLE: [(Option<bool>, Option<Asked>, Option<Shown>, Decision); 8] = [
+    (Some(false), None, None, Decision::Unauthorized),
+    (Some(true), Some(Asked::Begin), None, Decision::Begin),
+    (Some(true), None, Some(Shown::None), Decision::Missing),
+    (Some(true), None, Some(Shown::Unknown), Decision::NotFound),
+    (Some(true), None, Some(Shown::Foreign), Decision::NotFound),
+    (Some(true), Some(Asked::Use), Some(Shown::Own), Decision::Proceed),
+    (Some(true), Some(Asked::End), Some(Shown::Own), Decision::End),
+    (None, None, None, Decision::Unauthorized),
+];
+
+#[test]
+fn the_table() {
+    for audience in [false, true] {
+        for asked in [Asked::Begin, Asked::Use, Asked::End] {
+            for shown in [Shown::None, Shown::Unknown, Shown::Foreign, Shown::Own] {
+                let row = TABLE.iter().find(|(of_audience, of_asked, of_shown, _)| {
+                    of_audience.is_none_or(|one| one == audience)
+                        && of_asked.is_none_or(|one| one == asked)
+                        && of_shown.is_none_or(|one| one == shown)
+                });
+                let (.., decision) = row.expect("the last row fits");
+                assert_eq!(decide(audience, asked, shown), *decision, "{audience} {asked:?} {shown:?}");
+            }
+        }
+    }
+}
+
+fn caller(subject: u8, client: u8, tenant: u8, audience: bool) -> Caller {
+    let issuer = Issuer::new("https://id.example").expect("an issuer");
+    let audience = if audience { "https://h.example/mcp" } else { "https://h.example/mcp2" };
+    let caller = Caller::trusted(Principal::new(issuer, &format!("user-{subject}")).expect("a subject"))
+        .for_audience(audience.parse().expect("an audience"))
+        .by_client(ClientId::new(format!("client-{client}")).expect("a client"));
+    if tenant == 0 { caller } else { caller.in_tenant(Tenant::new(format!("tenant-{tenant}")).expect("a tenant")) }
+}
+
+fn authority() -> SessionAuthority {
+    SessionAuthority::new(SessionSetup {
+        store: Arc::new(MemoryStore::new(Arc::new(SystemClock))),
+        keys: Keys::dangerous_for_this_process_only(),
+        audience: Audience::new("https://H.example:443/mcp").expect("an audience"),
+        audit: Arc::new(DangerousNoAudit),
+        options: SessionOptions::default(),
+    })
+}
+
+/// One request: who (subject, client, tenant, audience), what, and which of the sessions so far it shows.
+type Request = ((u8, u8, u8, bool), u8, Option<usize>);
+
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    let who = (0..2_u8, 0..2_u8, 0..2_u8, prop::bool::weighted(0.9));
+    prop::collection::vec((who, 0..4_u8, prop::option::weighted(0.9, 0..6_usize)), 1..60)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    /// Whatever happened before: nobody but who began a session uses it or ends it, and nothing but `begin` makes one.
+    #[test]
+    fn an_authority_does_what_a_list_of_owners_would(requests in requests()) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let authority = authority();
+            let mut ids: Vec<String> = vec!["mcps_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".into()];
+            let mut owners: BTreeMap<String, ((u8, u8, u8), String)> = BTreeMap::new();
+            for ((subject, client, tenant, ours), what, which) in requests {
+                let (who, caller) = ((subject, client, tenant), caller(subject, client, tenant, ours));
+                let shown = which.map(|which| ids[which % ids.len()].clone());
+                let asked = match what {
+                    0 => Asked::Begin,
+                    1 => Asked::End,
+                    _ => Asked::Use,
+                };
+                let own = shown.as_ref().and_then(|shown| owners.get(shown)).filter(|(owner, _)| *owner == who);
+                let expected = match (ours, asked, &shown, own) {
+                    (false, ..) => Err(401),
+                    (true, Asked::Begin, ..) => Ok(None),
+                    (true, _, None, _) => Err(400),
+                    (true, _, Some(_), None) => Err(404),
+                    (true, _, Some(_), Some((_, inner))) => Ok(Some(inner.clone())),
+                };
+                let answer = authority.admit(Some(&caller), asked, shown.as_deref()).await;
+                let got = match &answer {
+                    Err(refused) => Err(refused.denial().status()),
+                    Ok(Admission::Begin) => Ok(None),
+                    Ok(Admission::Proceed(session) | Admission::Ended(session)) => {
+                        Ok(session.inner().map(|inner| inner.expose().to_owned()))
+                    }
+                };
+                assert_eq!(got, expected, "{who:?} {asked:?} {shown:?}");
+                match answer {
+                    Ok(Admission::Begin) => {
+                        let inner = format!("inner-{}", ids.len());
+                        let id = authority.begin(&caller, Some(&inner)).await.expect("a session");
+                        owners.insert(id.expose().to_owned(), (who, inner));
+                        ids.push(id.expose().to_owned());
+                    }
+                    Ok(Admission::Ended(_)) => drop(owners.remove(&shown.expect("it was shown"))),
+                    _ => {}
+                }
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn nobody_without_a_principal_and_an_audience_has_business_here() {
+    let authority = authority();
+    let principal = caller(1, 1, 0, true).principal().cloned().expect("one");
+    for nobody in [
+        None,
+        Some(Caller::anonymous()),
+        Some(Caller::anonymous().for_audience("https://h.example/mcp".parse().expect("one"))),
+        Some(Caller::trusted(principal)),
+        Some(caller(1, 1, 0, false)),
+    ] {
+        for asked in [Asked::Begin, Asked::Use, Asked::End] {
+            let refused = authority.admit(nobody.as_ref(), asked, None).await.expect_err("refused");
+            assert_eq!(refused.denial().status(), 401);
+        }
+        if let Some(nobody) = nobody {
+            assert_eq!(authority.begin(&nobody, None).await.expect_err("refused").denial().status(), 401);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_server_behind_calls_a_session_is_a_session_id_or_nothing() {
+    let (authority, alice) = (authority(), caller(1, 1, 0, true));
+    let longest = "a".repeat(256);
+    for good in [Some("1"), Some("!~"), Some(longest.as_str()), None] {
+        let id = authority.begin(&alice, good).await.expect("a session");
+        let Ok(Admission::Proceed(session)) = authority.admit(Some(&alice), Asked::Use, Some(id.expose())).await else {
+            panic!("it is hers");
+        };
+        assert_eq!(session.inner().map(|inner| inner.expose()), good);
+        assert!(!format!("{session:?}").contains(id.expose()));
+    }
+    let too_long = "a".repeat(257);
+    for bad in ["", " ", "a b", "a\u{7f}", "é", "a\n", &too_long] {
+        assert!(authority.begin(&alice, Some(bad)).await.is_err(), "{bad:?}");
+    }
+}
+
+/// A key that is gone leads nowhere, and one that is retired neither: the way to the server behind was sealed under it.
+#[tokio::test]
+async fn sessions_outlive_a_rotation_of_keys_and_not_the_retirement() {
+    let (old, new) = (Keys::generate(), Keys::generate());
+    let ring = |text: String| Keys::parse(&text).expect("keys");
+    let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
+    let with = |keys: Keys| {
+        let (audience, audit) = ("https://h.example/mcp".parse().expect("one"), Arc::new(DangerousNoAudit));
+        SessionAuthority::new(SessionSetup {
+            store: store.clone(),
+            keys,
+            audience,
+            audit,
+            options: SessionOptions::default(),
+        })
+    };
+    let alice = caller(1, 1, 0, true);
+    let id = with(ring(old.expose().to_owned())).begin(&alice, Some("s")).await.expect("a session");
+    for (keys, status) in [
+        (format!("{} sealing\n{}", new.expose(), old.expose()), None),
+        (format!("{} sealing\n{} retired", new.expose(), old.expose()), Some(404)),
+        (new.expose().to_owned(), Some(404)),
+    ] {
+        let answer = with(ring(keys)).admit(Some(&alice), Asked::Use, Some(id.expose())).await;
+        assert_eq!(answer.err().map(|refused| refused.denial().status()), status);
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_lets_nobody_in() {
+    let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
+    let keys = Keys::dangerous_for_this_process_only();
+    let with = |store: Arc<dyn handfast::store::Store>| {
+        let (audience, audit) = ("https://h.example/mcp".parse().expect("one"), Arc::new(DangerousNoAudit));
+        SessionAuthority::new(SessionSetup {
+            store,
+            keys: keys.clone(),
+            audience,
+            audit,
+            options: SessionOptions::default(),
+        })
+    };
+    let alice = caller(1, 1, 0, true);
+    let id = with(store.clone()).begin(&alice, Some("s")).await.expect("a session");
+    let down = with(Arc::new(bent::Bent(store.clone(), bent::Bend::DoesNotAnswer)));
+    for asked in [Asked::Begin, Asked::Use, Asked::End] {
+        let refused = down.admit(Some(&alice), asked, Some(id.expose())).await.expect_err("refused");
+        assert_eq!(refused.denial().status(), 503, "{asked:?}");
+    }
+    assert_eq!(down.begin(&alice, None).await.expect_err("refused").denial().status(), 503);
+    assert!(with(store).admit(Some(&alice), Asked::Use, Some(id.expose())).await.is_ok(), "nothing was lost");
+}
