@@ -67,7 +67,7 @@ enum Command {
     /// Look after a store of handles: list, revoke, purge, verify
     #[cfg(feature = "handles")]
     Handles(handles::Args),
-    /// Make the keys under which a server keeps whose a handle is
+    /// Make, exchange and show the keys under which a server keeps whose a handle is and seals its states
     #[cfg(feature = "handles")]
     Keys(keys::Args),
     /// Print completions for a shell

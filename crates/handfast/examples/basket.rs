@@ -1,12 +1,14 @@
 //! A stateful MCP server on the official SDK: baskets that only their owner can use, and a checkout that asks first.
 //!
-//! `cargo run --release --example basket` serves on HTTP and says where, with tokens for two users; `-- --stdio` serves one
-//! user on standard input and output; `-- --store postgres://user@host/database` keeps handles in PostgreSQL.
+//! `cargo run --release --example basket` serves on HTTP and says where, with tokens for two users; `-- --help` says what else
+//! it can do. Handles are kept in a store, and baskets in memory: after a restart a handle leads to no basket any more. Yours
+//! are where your objects are.
 
 use std::{
     collections::BTreeMap,
     error::Error,
     io::Write,
+    process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -284,27 +286,54 @@ fn failed(text: &str) -> CallToolResult {
     result(json!({"content": [{"type": "text", "text": text}], "isError": true}))
 }
 
+/// Baskets that only their owner can use, and a checkout that asks first.
+#[derive(clap::Parser)]
+#[command(name = "basket")]
+struct Args {
+    /// Where handles are kept: sqlite:FILE, or postgres://USER@HOST/DATABASE
+    #[arg(long, value_name = "URL", default_value = "sqlite:baskets.db")]
+    store: String,
+    /// The file of keys, as `handfast keys new` makes it; without one, a key that dies with this process
+    #[arg(long, value_name = "FILE")]
+    keys: Option<std::path::PathBuf>,
+    /// The port on 127.0.0.1; 0 takes any. States and handles are good for one address, so keep it where keys are kept
+    #[arg(long, default_value_t = 0, conflicts_with = "stdio")]
+    port: u16,
+    /// Serve one user on standard input and output
+    #[arg(long)]
+    stdio: bool,
+}
+
 #[tokio::main]
-async fn main() -> Result<(), Box<dyn Error>> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let after = |name: &str| arguments.iter().skip_while(|argument| *argument != name).nth(1).cloned();
-    let store = after("--store").unwrap_or_else(|| "sqlite:baskets.db".to_owned());
-    let store = store::open(&store, OpenOptions::default()).await?;
-    let keys = match after("--keys") {
+async fn main() -> ExitCode {
+    let ended = serve(clap::Parser::parse()).await;
+    ended.map_or_else(
+        |error| {
+            let _ = writeln!(std::io::stderr(), "basket: {error}");
+            ExitCode::from(2)
+        },
+        |()| ExitCode::SUCCESS,
+    )
+}
+
+async fn serve(args: Args) -> Result<(), Box<dyn Error>> {
+    let store = store::open(&args.store, OpenOptions::default()).await?;
+    let keys = match args.keys {
         Some(path) => Keys::from_file(path)?,
         None => Keys::dangerous_for_this_process_only(),
     };
+    let audit = Arc::new(JsonLines::new(std::io::stderr()));
     let (shop, sealer) = (Shop::new(store.clone(), keys.clone())?, |audience| Sealer::new(keys, audience));
-    if arguments.iter().any(|argument| argument == "--stdio") {
-        let sealed = Sealed::stdio(shop, sealer(Audience::new("basket")?)).once(store, &["checkout"]);
+    if args.stdio {
+        let sealed = Sealed::stdio(shop, sealer(Audience::new("basket")?)).once(store, &["checkout"]).audited(audit);
         sealed.serve(rmcp::transport::stdio()).await?.waiting().await?;
         return Ok(());
     }
-    let port = after("--port").map_or(Ok(0), |port| port.parse::<u16>())?;
-    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", args.port)).await;
+    let listener = listener.map_err(|error| format!("cannot listen on 127.0.0.1:{}: {error}", args.port))?;
     let url = format!("http://{}/mcp", listener.local_addr()?);
     // This is the line that seals states: the shop knows nothing of it.
-    let shop = Sealed::http(shop, sealer(Audience::new(&*url)?)).once(store, &["checkout"]);
+    let shop = Sealed::http(shop, sealer(Audience::new(&*url)?)).once(store, &["checkout"]).audited(audit);
     let mcp = StreamableHttpService::new(
         move || Ok(shop.clone()),
         Arc::new(LocalSessionManager::default()),

@@ -15,7 +15,9 @@ use proptest::prelude::*;
 mod bent;
 
 /// The table, row by row as it is written down: the first row that fits decides.
-const TABLE: [(Option<bool>, Option<Asked>, Option<Shown>, Decision); 8] = [
+type Row = (Option<bool>, Option<Asked>, Option<Shown>, Decision);
+
+const TABLE: [Row; 8] = [
     (Some(false), None, None, Decision::Unauthorized),
     (Some(true), Some(Asked::Begin), None, Decision::Begin),
     (Some(true), None, Some(Shown::None), Decision::Missing),

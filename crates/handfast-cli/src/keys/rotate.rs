@@ -111,8 +111,10 @@ fn old_enough(args: &Args) -> Result<(), Failure> {
 
 const HELP: &str = "\
 Run it three times. First a new key is added that opens and does not seal; then it seals and the old one only \
-opens; then the old one is retired. After each step every replica needs the file before the next one, so that \
-none of them ever meets a key that it does not know. In the file the newest key stands first. Where a server \
+opens; then, an hour later, the old one is retired. After each step every replica needs the file, and has to be \
+started again, before the next one, so that none of them ever meets a key that it does not know. The hour is \
+counted from the last change of the file. After a leak go on without it (--now): until a key is retired, whoever \
+has it can write states. In the file the newest key stands first. Where a server \
 lets states live for longer than an hour, wait for as long yourself before the third step.
 
 Examples:

@@ -62,7 +62,7 @@ impl<H: ServerHandler> Sealed<H> {
     /// that verifies tokens puts it there (`request.extensions_mut().insert(caller)`). Where none stands there, no state
     /// is sealed and none is opened.
     ///
-    /// A key that dies with this process is warned of: after a restart, and by another replica, everybody who was asked
+    /// A key that dies with this process is warned of, by a `tracing` event: after a restart, and by another replica, everybody who was asked
     /// is refused.
     #[must_use]
     pub fn http(handler: H, sealer: Sealer) -> Self {
@@ -247,7 +247,13 @@ impl Round<'_> {
 
     /// Seals what the handler asks with.
     fn sealed(&self, mut asks: InputRequiredResult) -> Result<InputRequiredResult, ErrorData> {
-        let Some(caller) = &self.caller else { return Err(internal("the server does not know who is calling")) };
+        let Some(caller) = &self.caller else {
+            tracing::error!(
+                target: "handfast",
+                "a handler asks, and there is no `handfast::Caller` in the extensions of the HTTP request to seal its state for"
+            );
+            return Err(internal("the server does not know who is calling"));
+        };
         let asked: Vec<&str> = asks.input_requests.iter().flatten().map(|(key, _)| key.as_str()).collect();
         let state = match &asks.request_state {
             Some(state) => [&[STATE], state.as_bytes()].concat(),
