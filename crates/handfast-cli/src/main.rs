@@ -15,6 +15,8 @@ mod discover;
 #[cfg(feature = "handles")]
 mod handles;
 mod input;
+#[cfg(feature = "twins")]
+mod issuer;
 #[cfg(feature = "handles")]
 mod keys;
 mod output;
@@ -58,6 +60,9 @@ enum Command {
     /// Start a twin: a server with one guard left out, or the sound one
     #[cfg(feature = "twins")]
     Twin(twin::Args),
+    /// Start an issuer of access tokens on this machine, for tests and demonstrations
+    #[cfg(feature = "twins")]
+    Issuer(issuer::Args),
     /// List the checks, or explain one
     #[cfg(feature = "probe")]
     Checks(catalogue::Args),
@@ -109,7 +114,7 @@ fn runtime(command: &Command) -> std::io::Result<tokio::runtime::Runtime> {
 /// Runs a command until it ends or a person ends it; then everything that it started is dropped, and thereby ended.
 async fn interruptible(command: Command) -> ExitCode {
     #[cfg(feature = "twins")]
-    let serves = matches!(command, Command::Twin(_));
+    let serves = matches!(command, Command::Twin(_) | Command::Issuer(_));
     #[cfg(not(feature = "twins"))]
     let serves = false;
     tokio::select! {
@@ -148,6 +153,8 @@ async fn run(command: Command) -> ExitCode {
         Command::Prove(args) => prove::run(args).await,
         #[cfg(feature = "twins")]
         Command::Twin(args) => twin::run(args).await,
+        #[cfg(feature = "twins")]
+        Command::Issuer(args) => issuer::run(args).await,
         #[cfg(feature = "probe")]
         Command::Checks(args) => catalogue::run(&args),
         #[cfg(feature = "probe")]

@@ -1,18 +1,18 @@
 //! The example of a whole server, as it is run by hand: two users over HTTP, and a checkout that asks first.
 
-use std::{
-    io::{BufRead, BufReader},
-    process::{Child, Command, Stdio},
-};
-
 use serde_json::{Value, json};
 
-/// The example, built and running; it ends with the test.
+#[path = "support/example.rs"]
+mod example;
+
+use example::Example;
+
+/// The example, and its two users.
 struct Shop {
-    process: Child,
     url: String,
     tokens: Vec<String>,
     client: reqwest::Client,
+    _example: Example,
     _folder: tempfile::TempDir,
 }
 
@@ -20,29 +20,10 @@ impl Shop {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let store = format!("sqlite:{}", folder.path().join("baskets.db").display());
-        let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        let built = Command::new(cargo)
-            .args(["build", "-q", "--locked", "--all-features", "--example", "basket"])
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status();
-        assert!(built.expect("cargo runs").success());
-        // Tests stand in `deps`, and examples in a folder beside that.
-        let tests = std::env::current_exe().expect("this program");
-        let example = tests.ancestors().nth(2).expect("a folder").join("examples/basket");
-        let mut process = Command::new(example)
-            .args(["--store", &store])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("it runs");
-        let mut lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
-        let mut after = |mark: &str| {
-            let line = lines.next().expect("it says where it is").expect("text");
-            line.strip_prefix(mark).unwrap_or_else(|| panic!("not `{mark}`: {line}")).to_owned()
-        };
-        let url = after("listening on ");
-        let tokens = vec![after("alice: "), after("bob: ")];
-        Self { process, url, tokens, client: reqwest::Client::new(), _folder: folder }
+        let mut example = Example::start("basket", &["--store", &store]);
+        let url = example.after("listening on ");
+        let tokens = vec![example.after("alice: "), example.after("bob: ")];
+        Self { url, tokens, client: reqwest::Client::new(), _example: example, _folder: folder }
     }
 
     async fn call(&self, user: usize, name: &str, arguments: Value, more: Value) -> Value {
@@ -65,13 +46,6 @@ impl Shop {
         let answer = self.call(user, name, arguments, more).await;
         let text = answer["result"]["content"][0]["text"].as_str().or(answer["error"]["message"].as_str());
         text.unwrap_or_else(|| panic!("{answer}")).to_owned()
-    }
-}
-
-impl Drop for Shop {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
     }
 }
 
