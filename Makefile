@@ -1,7 +1,7 @@
 # `make check` is what CI runs.
 CARGO ?= cargo
 
-.PHONY: help check lint docs test conformance release interop deny fuzz bench bench-handles bench-seal matrix
+.PHONY: help check lint docs test conformance release interop deny fuzz bench bench-handles bench-seal bench-sessions matrix
 
 help:
 	@echo "check    format, lints, documentation, every test (installs the real servers first)"
@@ -16,6 +16,7 @@ help:
 	@echo "fuzz     one minute for each fuzz target (needs cargo-fuzz and a nightly toolchain)"
 	@echo "bench    run times, size of the binary and peak memory, in one run"
 	@echo "bench-handles  the library beside floors and a peer, in one run (needs PostgreSQL)"
+	@echo "bench-sessions  what the layers over HTTP add to a request, in one run"
 	@echo "bench-seal  sealed states beside the bare cipher and the codecs of the SDKs, in one run"
 
 check: interop lint docs test conformance release
@@ -59,3 +60,6 @@ bench-handles:
 
 bench-seal:
 	python3 benches/seal.py
+
+bench-sessions:
+	$(CARGO) run --release --manifest-path benches/sessions/Cargo.toml

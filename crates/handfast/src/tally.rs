@@ -13,6 +13,8 @@ pub(crate) const AUTHENTICATED: &str = "authenticated_requests_total";
 pub(crate) const CREATED: &str = "sessions_created_total";
 /// Requests that showed a session that is not there, and were told to begin again.
 pub(crate) const REINIT_REJECTED: &str = "session_reinit_rejected_total";
+/// Sessions that the server behind has made without being asked to, in the place of one that it did not know.
+pub(crate) const SILENT_REINIT: &str = "session_silent_reinit_total";
 /// Requests that showed somebody else's session.
 pub(crate) const MISMATCH: &str = "session_mismatch_total";
 /// Streams of the server's own messages that are open.
@@ -70,6 +72,7 @@ pub fn describe() {
         REINIT_REJECTED,
         "Requests that showed a session that is not there, and were told to begin again."
     );
+    describe_counter!(SILENT_REINIT, "Sessions that the server behind has made without being asked to.");
     describe_counter!(MISMATCH, "Requests that showed somebody else's session.");
     describe_gauge!(STREAMS, "Streams of the server's own messages that are open.");
 }

@@ -223,13 +223,13 @@ async fn what_the_server_behind_has_lost_is_lost() {
     let (issuer, naive) = (issuer().await, Arc::new(Naive::default()));
     let front = Front::start(&issuer, naive.router(), parts(memory())).await;
     let alice = token(&issuer, "alice");
-    for manner in [Manner::Usual, Manner::Revives] {
+    for (manner, event) in [(Manner::Usual, "session-use lost"), (Manner::Revives, "session-use forked")] {
         let session = front.session(&alice).await;
         naive.restart();
         naive.set(manner);
         let answer = front.note(&alice, Some(&session), "x").await;
         assert_eq!((answer.status, answer.session), (404, None), "{manner:?}");
-        assert_eq!(front.diary.last(), "session-use lost");
+        assert_eq!(front.diary.last(), event);
         let seen = naive.seen();
         assert_eq!(front.note(&alice, Some(&session), "x").await.status, 404);
         assert_eq!(naive.seen(), seen, "{manner:?}: nothing comes through any more");

@@ -166,9 +166,9 @@ impl SessionLayer {
                 show(request.headers_mut(), &session);
                 let mut response = inner.call(request).await?.map(Body::new);
                 let now = take(response.headers_mut());
-                if lost(&session, response.status(), now.as_deref()) {
-                    let ended = self.authority.lost(&caller, &session).await;
-                    return Ok(refusal(ended.err().map_or(SessionDenial::Lost, |refused| refused.denial()), id));
+                if let Some(gone) = gone(&session, response.status(), now.as_deref()) {
+                    let ended = self.authority.gone(&caller, &session, gone).await;
+                    return Ok(refusal(ended.err().map_or(gone, |refused| refused.denial()), id));
                 }
                 if streams && response.status() == StatusCode::OK {
                     let authority = self.authority.clone();
@@ -236,9 +236,13 @@ fn show(headers: &mut HeaderMap, session: &Session) {
 }
 
 /// Whether the server behind has lost the session, or has made another one without being asked to.
-fn lost(session: &Session, status: StatusCode, now: Option<&str>) -> bool {
+fn gone(session: &Session, status: StatusCode, now: Option<&str>) -> Option<SessionDenial> {
     let before = session.inner().map(|id| id.expose());
-    status == StatusCode::NOT_FOUND || now.is_some() && now != before
+    match (status, now) {
+        (_, Some(_)) if now != before => Some(SessionDenial::Forked),
+        (StatusCode::NOT_FOUND, _) => Some(SessionDenial::Lost),
+        _ => None,
+    }
 }
 
 fn speaks_without(headers: &HeaderMap) -> bool {

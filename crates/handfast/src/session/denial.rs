@@ -24,8 +24,10 @@ pub enum SessionDenial {
     ForeignPrincipal,
     /// It is another OAuth client's.
     ForeignClient,
-    /// The server behind has lost it, or has made another in its place.
+    /// The server behind has lost it.
     Lost,
+    /// The server behind has made another in its place, without being asked to: silent re-initialisation.
+    Forked,
     /// The caller has as many as one may have.
     TooMany,
     /// The store does not answer, or the audit cannot be kept.
@@ -45,6 +47,7 @@ impl SessionDenial {
             Self::ForeignPrincipal => "foreign-principal",
             Self::ForeignClient => "foreign-client",
             Self::Lost => "lost",
+            Self::Forked => "forked",
             Self::TooMany => "too-many",
             Self::Unavailable => "unavailable",
         }
@@ -55,7 +58,7 @@ impl SessionDenial {
         match self {
             Self::Missing => Some(Shown::None),
             Self::ForeignPrincipal | Self::ForeignClient => Some(Shown::Foreign),
-            Self::Malformed | Self::Unknown | Self::Over | Self::Lost => Some(Shown::Unknown),
+            Self::Malformed | Self::Unknown | Self::Over | Self::Lost | Self::Forked => Some(Shown::Unknown),
             Self::Unauthorized | Self::TooMany | Self::Unavailable => None,
         }
     }
@@ -72,7 +75,8 @@ impl SessionDenial {
             | Self::Over
             | Self::ForeignPrincipal
             | Self::ForeignClient
-            | Self::Lost => 404,
+            | Self::Lost
+            | Self::Forked => 404,
             Self::TooMany => 429,
             Self::Unavailable => 503,
         }

@@ -244,14 +244,15 @@ impl SessionAuthority {
         Ok(SecretText::new(id.expose()))
     }
 
-    /// Ends a session that the server behind has lost, or made another one in the place of.
+    /// Ends a session that the server behind has lost ([`SessionDenial::Lost`]), or made another one in the place of
+    /// ([`SessionDenial::Forked`]).
     ///
     /// # Errors
     /// The store does not answer.
-    pub async fn lost(&self, caller: &Caller, session: &Session) -> Result<(), SessionRefused> {
+    pub async fn gone(&self, caller: &Caller, session: &Session, why: SessionDenial) -> Result<(), SessionRefused> {
         self.store.erase(&[session.digest()]).await?;
-        self.counted(SessionDenial::Lost);
-        self.record(Action::UseSession, Some(caller), Some(session.digest()), Some(SessionDenial::Lost))
+        self.counted(why);
+        self.record(Action::UseSession, Some(caller), Some(session.digest()), Some(why))
     }
 
     /// Whether this session is still there and still this caller's: asked now and then while a stream is open, which is a
@@ -390,6 +391,7 @@ impl SessionAuthority {
             SessionDenial::Malformed | SessionDenial::Unknown | SessionDenial::Over | SessionDenial::Lost => {
                 tally::count(tally::REINIT_REJECTED);
             }
+            SessionDenial::Forked => tally::count(tally::SILENT_REINIT),
             SessionDenial::ForeignPrincipal | SessionDenial::ForeignClient => tally::count(tally::MISMATCH),
             _ => {}
         }
