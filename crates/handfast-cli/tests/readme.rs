@@ -13,11 +13,13 @@ const README: &str = include_str!("../../../README.md");
 /// A command of the README, and how it is run here: `URL` is a flawed twin, `FILE` is a fresh file, `STORE` is a store that
 /// has handles in it.
 /// `None` for what the test run itself is: building everything, and `make check`.
-const COMMANDS: [(&str, Option<(&str, i32)>); 16] = [
+const COMMANDS: [(&str, Option<(&str, i32)>); 17] = [
     ("cargo run --release -- prove", None),
     ("make check", None),
     // It serves until it is ended: `crates/handfast/tests/basket.rs` runs it.
     ("cargo run --release --example basket", None),
+    // So does this: `issuer.rs` runs it.
+    ("handfast issuer --audience http://127.0.0.1:8080/mcp", None),
     (
         r#"handfast probe https://mcp.example.com/mcp --identity-a "$ALICE" --identity-b "$BOB""#,
         Some(("probe URL --identity-a alice --identity-b bob", 1)),

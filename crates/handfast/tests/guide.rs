@@ -18,6 +18,16 @@ const REQUEST_STATE: Guide = Guide {
     program: include_str!("../examples/request_state.rs"),
     example: "request_state",
 };
+const SESSIONS: Guide = Guide {
+    text: include_str!("../../../docs/guide/sessions.md"),
+    program: include_str!("../examples/sessions.rs"),
+    example: "sessions",
+};
+const MIGRATING: Guide = Guide {
+    text: include_str!("../../../docs/guide/migrating-from-sessions.md"),
+    program: include_str!("../examples/migrating.rs"),
+    example: "migrating",
+};
 
 impl Guide {
     fn blocks(&self, language: &str) -> Vec<&'static str> {
@@ -41,10 +51,10 @@ impl Guide {
 
 #[test]
 fn every_line_of_code_is_part_of_the_program() {
-    for guide in [HANDLES, REQUEST_STATE] {
+    for (guide, least) in [(HANDLES, 6), (REQUEST_STATE, 6), (SESSIONS, 3), (MIGRATING, 3)] {
         let code = guide.blocks("rust");
 
-        assert!(code.len() >= 6);
+        assert!(code.len() >= least);
         for block in code {
             assert!(guide.program.contains(block), "not in examples/{}.rs:\n{block}", guide.example);
         }
@@ -61,8 +71,20 @@ fn the_program_prints_what_the_guide_shows() {
     }
     assert!(!err.contains("bsk_") && !err.contains("alice"), "{err}");
 
-    let (out, _) = REQUEST_STATE.run();
-    assert_eq!(REQUEST_STATE.blocks("text"), [out.as_str()]);
+    for guide in [REQUEST_STATE, MIGRATING] {
+        let (out, _) = guide.run();
+        assert_eq!(guide.blocks("text"), [out.as_str()]);
+    }
+}
+
+#[test]
+fn the_guide_names_every_counter() {
+    let counters = include_str!("../src/tally.rs")
+        .split('"')
+        .filter(|word| word.ends_with("_total") || *word == "sse_streams_open");
+    for counter in counters {
+        assert!(SESSIONS.text.contains(&format!("`{counter}")), "{counter}");
+    }
 }
 
 /// The README shows the heart of the example that the crate's documentation runs.
