@@ -144,7 +144,7 @@ fn signed(algorithm: Algorithm) -> Signed {
     };
     let token = format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature));
     let (issuer, audience) = ("https://id.example.com".parse().expect("one"), OURS.parse().expect("one"));
-    let verifier = JwtVerifier::new(issuer, audience, &[algorithm], Jwks::fixed(&json!({"keys": [key]}).to_string()));
+    let verifier = JwtVerifier::new(issuer, audience, &[algorithm], Jwks::fixed(&json!({"keys": [key]}).to_string()).expect("a key"));
     Signed { token, verifier, bare }
 }
 

@@ -337,7 +337,8 @@ async fn serve(args: Args) -> Result<(), Box<dyn Error>> {
     let mcp = StreamableHttpService::new(
         move || Ok(shop.clone()),
         Arc::new(LocalSessionManager::default()),
-        StreamableHttpServerConfig::default(),
+        // Nothing here hangs on a session, and the SDK's own do not ask whose they are.
+        StreamableHttpServerConfig::default().with_legacy_session_mode(false),
     );
     let tokens = Arc::new(test_tokens(&["alice", "bob"]));
     let app =

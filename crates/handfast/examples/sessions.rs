@@ -109,7 +109,9 @@ fn notes() -> Router {
 
 /// Hands every request on. The token stays here: it is for this server.
 fn elsewhere(url: &str) -> Result<Router, Box<dyn Error>> {
-    let (url, client) = (reqwest::Url::parse(url)?, reqwest::Client::new());
+    let url = reqwest::Url::parse(url)?;
+    // Neither another server nor a proxy gets to see what is meant for this one.
+    let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build()?;
     let forward = move |request: Request| {
         let (url, client) = (url.clone(), client.clone());
         async move {

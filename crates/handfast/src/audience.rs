@@ -32,7 +32,8 @@ fn canonical(uri: &str) -> Option<String> {
         _ => (authority, None),
     };
     let digits = port.is_none_or(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
-    if host.is_empty() || host.contains('@') || !digits {
+    let bracketed = host.starts_with('[') && host.ends_with(']');
+    if host.is_empty() || host.contains('@') || !digits || (host.contains(':') && !bracketed) {
         return None;
     }
     let port = port.filter(|port| !port.is_empty() && *port != default);
@@ -85,6 +86,8 @@ mod tests {
             "https://mcp.example.com./mcp",
             "https://mcp.example.com:8443/mcp",
             "https://mcp.example.com:0443/mcp",
+            "https://mcp.example.com:443:443/mcp",
+            "https://mcp.example.com:443:/mcp",
             "https://mcp.example.com.evil.example/mcp",
             "https://evil.example/mcp",
             "https://mcp.example.com@evil.example/mcp",

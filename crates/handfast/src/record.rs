@@ -18,7 +18,7 @@ identifier! {
 }
 identifier! {
     /// Which object a handle names, in the words of the server that has it.
-    ObjectRef, "an object reference", text::plain, 1024
+    ObjectRef, "an object reference", text::plain, 2048
 }
 identifier! {
     /// The version of an object that a handle was made for.

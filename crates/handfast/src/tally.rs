@@ -60,7 +60,8 @@ impl Drop for Open {
     }
 }
 
-/// Says what each of them is, to whatever collects them. Call it once, after the recorder is installed.
+/// Says what each of them is, to whatever collects them, and that there are none yet. Call it once, after the recorder is
+/// installed: a counter that comes to be with its first event alerts nobody of that.
 #[cfg(feature = "metrics")]
 pub fn describe() {
     use metrics::{describe_counter, describe_gauge};
@@ -74,5 +75,10 @@ pub fn describe() {
     );
     describe_counter!(SILENT_REINIT, "Sessions that the server behind has made without being asked to.");
     describe_counter!(MISMATCH, "Requests that showed somebody else's session.");
+    // A counter that is not there yet has nothing that it could have increased from: its first event would alert nobody.
+    for name in [AUTH_VALID, AUTHENTICATED, CREATED, REINIT_REJECTED, SILENT_REINIT, MISMATCH] {
+        metrics::counter!(name).increment(0);
+    }
+    metrics::gauge!(STREAMS).increment(0.0);
     describe_gauge!(STREAMS, "Streams of the server's own messages that are open.");
 }

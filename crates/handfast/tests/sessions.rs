@@ -4,10 +4,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use handfast::{
-    Audience, Caller, ClientId, DangerousNoAudit, Issuer, Keys, Principal, Tenant,
-    clock::SystemClock,
+    Audience, Caller, ClientId, DangerousNoAudit, Issuer, Keys, Principal, Selector, Tenant,
+    clock::{Clock, ManualClock, SystemClock},
     session::{Admission, Asked, Decision, SessionAuthority, SessionOptions, SessionSetup, Shown, decide},
-    store::MemoryStore,
+    store::{MemoryStore, Store},
 };
 use proptest::prelude::*;
 
@@ -111,7 +111,7 @@ proptest! {
                 match answer {
                     Ok(Admission::Begin) => {
                         let inner = format!("inner-{}", ids.len());
-                        let id = authority.begin(&caller, Some(&inner)).await.expect("a session");
+                        let id = authority.begin(&caller, Some(&inner)).await.expect("a session").id;
                         owners.insert(id.expose().to_owned(), (who, inner));
                         ids.push(id.expose().to_owned());
                     }
@@ -147,16 +147,16 @@ async fn nobody_without_a_principal_and_an_audience_has_business_here() {
 #[tokio::test]
 async fn what_the_server_behind_calls_a_session_is_a_session_id_or_nothing() {
     let (authority, alice) = (authority(), caller(1, 1, 0, true));
-    let longest = "a".repeat(256);
+    let longest = "a".repeat(1024);
     for good in [Some("1"), Some("!~"), Some(longest.as_str()), None] {
-        let id = authority.begin(&alice, good).await.expect("a session");
+        let id = authority.begin(&alice, good).await.expect("a session").id;
         let Ok(Admission::Proceed(session)) = authority.admit(Some(&alice), Asked::Use, Some(id.expose())).await else {
             panic!("it is hers");
         };
         assert_eq!(session.inner().map(|inner| inner.expose()), good);
         assert!(!format!("{session:?}").contains(id.expose()));
     }
-    let too_long = "a".repeat(257);
+    let too_long = "a".repeat(1025);
     for bad in ["", " ", "a b", "a\u{7f}", "é", "a\n", &too_long] {
         assert!(authority.begin(&alice, Some(bad)).await.is_err(), "{bad:?}");
     }
@@ -179,7 +179,7 @@ async fn sessions_outlive_a_rotation_of_keys_and_not_the_retirement() {
         })
     };
     let alice = caller(1, 1, 0, true);
-    let id = with(ring(old.expose().to_owned())).begin(&alice, Some("s")).await.expect("a session");
+    let id = with(ring(old.expose().to_owned())).begin(&alice, Some("s")).await.expect("a session").id;
     for (keys, status) in [
         (format!("{} sealing\n{}", new.expose(), old.expose()), None),
         (format!("{} sealing\n{} retired", new.expose(), old.expose()), Some(404)),
@@ -194,7 +194,7 @@ async fn sessions_outlive_a_rotation_of_keys_and_not_the_retirement() {
 async fn a_store_that_does_not_answer_lets_nobody_in() {
     let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
     let keys = Keys::dangerous_for_this_process_only();
-    let with = |store: Arc<dyn handfast::store::Store>| {
+    let with = |store: Arc<dyn Store>| {
         let (audience, audit) = ("https://h.example/mcp".parse().expect("one"), Arc::new(DangerousNoAudit));
         SessionAuthority::new(SessionSetup {
             store,
@@ -205,7 +205,7 @@ async fn a_store_that_does_not_answer_lets_nobody_in() {
         })
     };
     let alice = caller(1, 1, 0, true);
-    let id = with(store.clone()).begin(&alice, Some("s")).await.expect("a session");
+    let id = with(store.clone()).begin(&alice, Some("s")).await.expect("a session").id;
     let down = with(Arc::new(bent::Bent(store.clone(), bent::Bend::DoesNotAnswer)));
     for asked in [Asked::Begin, Asked::Use, Asked::End] {
         let refused = down.admit(Some(&alice), asked, Some(id.expose())).await.expect_err("refused");
@@ -213,4 +213,57 @@ async fn a_store_that_does_not_answer_lets_nobody_in() {
     }
     assert_eq!(down.begin(&alice, None).await.expect_err("refused").denial().status(), 503);
     assert!(with(store).admit(Some(&alice), Asked::Use, Some(id.expose())).await.is_ok(), "nothing was lost");
+}
+
+/// Whoever can write to the store cannot lead one session to another one of the server behind.
+#[tokio::test]
+async fn the_way_to_the_server_behind_is_good_for_one_session() {
+    let store = Arc::new(MemoryStore::new(Arc::new(SystemClock)));
+    let keys = Keys::dangerous_for_this_process_only();
+    let with = |store: Arc<dyn Store>| {
+        let (audience, audit) = ("https://h.example/mcp".parse().expect("one"), Arc::new(DangerousNoAudit));
+        SessionAuthority::new(SessionSetup {
+            store,
+            keys: keys.clone(),
+            audience,
+            audit,
+            options: SessionOptions::default(),
+        })
+    };
+    let (alice, bob) = (caller(1, 1, 0, true), caller(2, 1, 0, true));
+    with(store.clone()).begin(&alice, Some("hers")).await.expect("a session");
+    let hers = store.list(&Selector::default(), None, 1).await.expect("a list").records[0].object.reference.clone();
+    let his = with(store.clone()).begin(&bob, Some("his")).await.expect("a session").id;
+    let bent = with(Arc::new(bent::Bent(store.clone(), bent::Bend::LeadsTo(hers))));
+    let refused = bent.admit(Some(&bob), Asked::Use, Some(his.expose())).await.expect_err("refused");
+    assert_eq!(refused.denial().status(), 404);
+    assert!(with(store).admit(Some(&bob), Asked::Use, Some(his.expose())).await.is_ok());
+}
+
+/// The cap counts what was begun under every key, and forgets what is over.
+#[tokio::test]
+async fn so_many_sessions_under_all_keys_together() {
+    let clock = Arc::new(ManualClock::at(SystemClock.now()));
+    let store = Arc::new(MemoryStore::new(clock.clone()));
+    let (old, new) = (Keys::generate(), Keys::generate());
+    let with = |keys: String| {
+        let (audience, audit) = ("https://h.example/mcp".parse().expect("one"), Arc::new(DangerousNoAudit));
+        let (keys, options) =
+            (Keys::parse(&keys).expect("keys"), SessionOptions { most: 2, ..SessionOptions::default() });
+        SessionAuthority::new(SessionSetup { store: store.clone(), keys, audience, audit, options })
+    };
+    let alice = caller(1, 1, 0, true);
+    for _ in 0..2 {
+        with(old.expose().to_owned()).begin(&alice, None).await.expect("a session");
+    }
+    let rotated = with(format!("{} sealing\n{}", new.expose(), old.expose()));
+    let refused = rotated.admit(Some(&alice), Asked::Begin, None).await.expect_err("too many");
+    assert_eq!(refused.denial().status(), 429);
+    assert_eq!(rotated.begin(&alice, None).await.expect_err("too many").denial().status(), 429);
+    assert_eq!(store.list(&Selector::default(), None, 9).await.expect("a list").records.len(), 2);
+
+    clock.advance(std::time::Duration::from_secs(30 * 60));
+    rotated.begin(&alice, None).await.expect("a session");
+    let kept = store.list(&Selector::default(), None, 9).await.expect("a list").records;
+    assert_eq!(kept.len(), 1, "what is over is not kept");
 }

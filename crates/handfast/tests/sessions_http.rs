@@ -19,6 +19,7 @@ mod naive;
 use front::{Answer, Front, OURS, Parts, issuer, token};
 use naive::{Manner, Naive};
 
+const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 const VERBS: [&str; 3] = ["POST", "GET", "DELETE"];
 
 fn memory() -> Arc<dyn Store> {
@@ -230,6 +231,7 @@ async fn what_the_server_behind_has_lost_is_lost() {
         let answer = front.note(&alice, Some(&session), "x").await;
         assert_eq!((answer.status, answer.session), (404, None), "{manner:?}");
         assert_eq!(front.diary.last(), event);
+        assert_eq!(naive.sessions(), 0, "{manner:?}: what it made unasked is ended there");
         let seen = naive.seen();
         assert_eq!(front.note(&alice, Some(&session), "x").await.status, 404);
         assert_eq!(naive.seen(), seen, "{manner:?}: nothing comes through any more");
@@ -242,10 +244,20 @@ async fn a_session_begins_when_initialize_has_succeeded_and_not_before() {
     let front = Front::start(&issuer, naive.router(), parts(memory())).await;
     let alice = token(&issuer, "alice");
 
-    naive.set(Manner::RefusesYetMints);
-    let answer = front.initialize(&alice, None).await;
-    assert_eq!((answer.status, &answer.session), (200, &None));
-    assert!(answer.body.contains("not today"), "{answer:?}");
+    for (manner, status) in [
+        (Manner::RefusesYetMints, 200),
+        (Manner::RefusesBadly, 400),
+        (Manner::Creates, 201),
+        (Manner::Babbles, 502),
+        (Manner::Rambles, 502),
+        (Manner::NamesItBadly, 502),
+    ] {
+        naive.set(manner);
+        let answer = front.initialize(&alice, None).await;
+        assert_eq!((answer.status, &answer.session), (status, &None), "{manner:?}");
+        assert_eq!(naive.sessions(), 0, "{manner:?}: the server behind was told to forget it");
+    }
+    assert_eq!(front.diary.all().iter().filter(|event| event["decision"] == "allowed").count(), 0);
 
     naive.set(Manner::Streams);
     let session = front.session(&alice).await;
@@ -272,6 +284,83 @@ async fn a_session_begins_when_initialize_has_succeeded_and_not_before() {
     assert_eq!(front.send(long).await.status, 413);
     assert_eq!(front.send(front.request("PUT", &alice, Some(&session))).await.status, 405);
     assert_eq!(naive.seen(), seen);
+}
+
+/// Servers that echo their session id with every answer, or have no streams, are servers like others.
+#[tokio::test]
+async fn what_the_server_behind_says_of_its_own_sessions_does_not_leave() {
+    let (issuer, naive) = (issuer().await, Arc::new(Naive::default()));
+    let front = Front::start(&issuer, naive.router(), parts(memory())).await;
+    let alice = token(&issuer, "alice");
+    naive.set(Manner::Echoes);
+    let session = front.session(&alice).await;
+    for verb in ["POST", "GET"] {
+        let answer = front.request(verb, &alice, Some(&session)).body(PING).send().await.expect("an answer");
+        assert_eq!((answer.status().as_u16(), answer.headers().get("mcp-session-id")), (200, None), "{verb}");
+    }
+    naive.set(Manner::NoStreams);
+    assert_eq!(front.by("GET", &alice, Some(&session)).await.status, 405);
+    assert_eq!(front.by("POST", &alice, Some(&session)).await.status, 200, "the session is as good as before");
+}
+
+/// Whoever goes away while a session is made has none, and neither has anybody else.
+#[tokio::test]
+async fn a_session_that_nobody_waits_for_is_not_kept() {
+    let (issuer, naive, store) = (issuer().await, Arc::new(Naive::default()), memory());
+    let front = Front::start(&issuer, naive.router(), parts(store.clone())).await;
+    let alice = token(&issuer, "alice");
+    naive.set(Manner::Waits);
+    {
+        let mut going = Box::pin(front.initialize(&alice, None));
+        while naive.seen() == 0 {
+            assert!(futures_util::poll!(&mut going).is_pending());
+            tokio::task::yield_now().await;
+        }
+    }
+    // By the time that others were answered the server has seen that the first one is gone.
+    for _ in 0..20 {
+        assert_eq!(front.by("POST", &alice, None).await.status, 400);
+    }
+    while naive.sessions() > 0 || naive.seen() < 2 {
+        naive.go_on();
+        tokio::task::yield_now().await;
+    }
+    let kept = store.list(&handfast::Selector::default(), None, 10).await.expect("a list");
+    assert_eq!(kept.records.len(), 0);
+}
+
+/// What nobody can account for does not happen.
+#[tokio::test]
+async fn without_an_audit_no_session_begins_and_none_ends() {
+    let (issuer, naive, store) = (issuer().await, Arc::new(Naive::default()), memory());
+    let front = Front::start(&issuer, naive.router(), parts(store.clone())).await;
+    let alice = token(&issuer, "alice");
+    let session = front.session(&alice).await;
+    front.diary.close();
+
+    assert_eq!(front.initialize(&alice, None).await.status, 503);
+    assert_eq!(front.by("DELETE", &alice, Some(&session)).await.status, 503);
+    assert_eq!(front.by("POST", &alice, Some("mcps_unknown")).await.status, 503);
+    assert_eq!(naive.sessions(), 1);
+    let kept = store.list(&handfast::Selector::default(), None, 10).await.expect("a list");
+    assert_eq!(kept.records.len(), 1, "what could not be accounted for is not kept");
+    assert_eq!(front.by("POST", &alice, Some(&session)).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_who_begin_at_once_are_so_many_and_no_more() {
+    let (issuer, naive) = (issuer().await, Arc::new(Naive::default()));
+    let few = Parts { options: SessionOptions { most: 5, ..SessionOptions::default() }, ..parts(memory()) };
+    let front = Arc::new(Front::start(&issuer, naive.router(), few).await);
+    let alice = token(&issuer, "alice");
+    let all = (0..60).map(|_| front.initialize(&alice, None));
+    let answers = futures_util::future::join_all(all).await;
+    let begun: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 200).collect();
+    assert!(begun.iter().all(|answer| answer.session.is_some()));
+    // Of two that begin at the same microsecond neither may be the last.
+    assert!((1..=5).contains(&begun.len()), "{}", begun.len());
+    assert!(answers.iter().all(|answer| [200, 429].contains(&answer.status)));
+    assert_eq!(naive.sessions(), begun.len(), "the server behind was told to forget the others");
 }
 
 #[tokio::test]
@@ -343,6 +432,25 @@ async fn a_stream_ends_with_its_session_and_with_its_token() {
     assert_eq!(ending.chunk().await.expect("an end in good order"), None);
     assert!(metrics.render().contains("sse_streams_open 1"), "{}", metrics.render());
 
+    // A stream with the answer to a call ends with its session, too.
+    naive.set(Manner::AnswersForEver);
+    let third = one.session(&alice).await;
+    let mut answering = one.request("POST", &alice, Some(&third)).body(PING).send().await.expect("an answer");
+    assert!(answering.chunk().await.expect("a stream").is_some());
+    assert_eq!(two.by("DELETE", &alice, Some(&third)).await.status, 204);
+    assert_eq!(answering.chunk().await.expect("an end in good order"), None);
+    naive.set(Manner::Usual);
+
+    // One that nobody reads does not keep the server behind busy.
+    let (fourth, open) = (one.session(&alice).await, naive.streams());
+    let unread = one.stream(&alice, &fourth).await;
+    assert_eq!(naive.streams(), open + 1);
+    assert_eq!(two.by("DELETE", &alice, Some(&fourth)).await.status, 204);
+    while naive.streams() > open {
+        tokio::task::yield_now().await;
+    }
+    drop(unread);
+
     // The token runs out within its second of life, and the session does not.
     let short = issuer.token(&Wish { lifetime: 1, ..Wish::of("alice", OURS) });
     let mut short = one.stream(&short, &kept).await;
@@ -358,24 +466,48 @@ async fn revision_2026_07_28_has_no_sessions() {
     let strict = Front::start(&issuer, naive.router(), parts(memory())).await;
     let both = Front::with(&issuer, naive.router(), parts(memory()), |layer| layer.also_without_sessions()).await;
     let alice = token(&issuer, "alice");
-    let modern = |front: &Front, token: &str, session: Option<&str>| {
-        let request = front.request("POST", token, session).header("mcp-protocol-version", "2026-07-28");
-        request.body(r#"{"jsonrpc":"2.0","id":1,"method":"initialize"}"#)
+    let sent = |front: &Front, token: &str, versions: &[&'static str], method: &str| {
+        let mut request = front.request("POST", token, Some("s-0"));
+        for version in versions {
+            request = request.header("mcp-protocol-version", *version);
+        }
+        request.body(format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}"}}"#))
     };
+    const MODERN: &[&str] = &["2026-07-28"];
     let seen = naive.seen();
-    let answer = strict.send(modern(&strict, &alice, None)).await;
+    let answer = strict.send(sent(&strict, &alice, MODERN, "tools/call")).await;
     assert_eq!(answer.status, 400);
     assert!(answer.body.contains("-32022") && answer.body.contains("2025-11-25"), "{answer:?}");
-    assert_eq!(both.send(modern(&both, "", None)).await.status, 401);
-    assert_eq!(naive.seen(), seen);
+    assert_eq!(both.send(sent(&both, "", MODERN, "tools/call")).await.status, 401);
+    // There are servers that begin a session whatever the revision; and of two revisions nobody knows which is meant.
+    assert_eq!(both.send(sent(&both, &alice, MODERN, "initialize")).await.status, 400);
+    for versions in [
+        &["2025-11-25", "2026-07-28"][..],
+        &["2026-07-28", "2025-11-25"],
+        &["2025-11-25", "zzz"],
+        &["zzz"],
+        &["3000"],
+        &["2026-07-28 , 2025-11-25"],
+        &["2024-01-01"],
+        &[""],
+    ] {
+        for method in ["initialize", "tools/call"] {
+            let answer = both.send(sent(&both, &alice, versions, method)).await;
+            assert_eq!((answer.status, answer.session), (400, None), "{versions:?} {method}");
+        }
+    }
+    for verb in ["GET", "DELETE", "PUT"] {
+        let request = both.request(verb, &alice, None).header("mcp-protocol-version", "2026-07-28");
+        assert_eq!(both.send(request).await.status, 405, "{verb}");
+    }
+    assert_eq!((naive.seen(), naive.sessions()), (seen, 0));
 
-    let session = both.session(&alice).await;
-    let answer = both.send(modern(&both, &alice, Some(&session))).await;
-    assert_eq!((answer.status, answer.session), (200, None), "what the server hands out does not leave");
     naive.set(Manner::Stateless);
-    let request = both.request("POST", &alice, Some("s-0")).header("mcp-protocol-version", "2026-07-28");
-    let answer = both.send(request.body(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#)).await;
+    let answer = both.send(sent(&both, &alice, MODERN, "tools/call")).await;
     assert_eq!(answer.notes(), json!([]), "it was shown no session");
+    naive.set(Manner::Echoes);
+    let answer = both.send(sent(&both, &alice, MODERN, "tools/call")).await;
+    assert_eq!(answer.session, None, "what the server hands out does not leave");
 }
 
 #[tokio::test]

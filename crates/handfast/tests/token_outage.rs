@@ -21,7 +21,13 @@ use handfast::{
     token::{Algorithm, Jwks, JwtVerifier, TokenDenial, TokenVerifier},
 };
 use handfast_twins::issuer::{Issuer, Wish};
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::{
+    net::TcpListener,
+    sync::{Notify, oneshot},
+};
+
+#[path = "support/child.rs"]
+mod child;
 
 const OURS: &str = "https://mcp.example.com/mcp";
 
@@ -33,6 +39,8 @@ enum Manner {
     Status(u16),
     Elsewhere(String),
     Endlessly,
+    /// When it is told to.
+    When(Arc<Notify>, String),
     As(String),
 }
 
@@ -57,6 +65,10 @@ async fn publish(State(stand): State<Arc<Stand>>) -> Response<Body> {
     let answer = Response::builder();
     match manner {
         Manner::Well(keys) | Manner::As(keys) => answer.body(Body::from(keys)),
+        Manner::When(told, keys) => {
+            told.notified().await;
+            answer.body(Body::from(keys))
+        }
         Manner::Never => std::future::pending().await,
         Manner::Status(status) => answer.status(status).body(Body::empty()),
         Manner::Elsewhere(url) => answer.status(StatusCode::FOUND).header("location", url).body(Body::empty()),
@@ -99,7 +111,8 @@ async fn scene(well: bool) -> Scene {
 }
 
 async fn keys(issuer: &Issuer) -> String {
-    reqwest::get(issuer.jwks_url()).await.expect("keys").text().await.expect("text")
+    let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+    client.get(issuer.jwks_url()).send().await.expect("keys").text().await.expect("text")
 }
 
 #[tokio::test]
@@ -206,4 +219,45 @@ async fn keys_that_nobody_has_do_not_make_it_asked_more_often() {
         assert_eq!(answer, Err(TokenDenial::UnknownKey));
     }
     assert_eq!(scene.stand.asked(), 2, "of many at once one asks");
+}
+
+/// Whoever asks and goes does not take the question along: it is asked once, and the answer is for those who come after.
+#[tokio::test]
+async fn a_question_outlives_whoever_asked_it() {
+    let scene = scene(false).await;
+    let told = Arc::new(Notify::new());
+    scene.stand.set(Manner::When(told.clone(), keys(&scene.issuer).await));
+    for _ in 0..30 {
+        let mut going = Box::pin(scene.verifier.verify(&scene.token));
+        while scene.stand.asked() == 0 {
+            assert!(futures_util::poll!(&mut going).is_pending());
+            tokio::task::yield_now().await;
+        }
+        assert!(futures_util::poll!(&mut going).is_pending(), "it waits for the one question");
+    }
+    assert_eq!(scene.stand.asked(), 1);
+    told.notify_one();
+    assert!(scene.verifier.verify(&scene.token).await.is_ok());
+    assert_eq!(scene.stand.asked(), 1);
+}
+
+/// What is in clear stays on this machine, whatever proxy the environment names.
+#[tokio::test]
+async fn no_proxy_is_asked_for_keys_on_this_machine() {
+    if let Some(proxy) = child::told() {
+        let scene = scene(true).await;
+        assert!(scene.verifier.verify(&scene.token).await.is_ok());
+        assert!(!proxy.is_empty());
+        child::tell("verified");
+        return;
+    }
+    let (proxy, url) = stand(Manner::As("{}".into())).await;
+    let origin = url.trim_end_matches("/jwks").to_owned();
+    let mut program = std::process::Command::new(std::env::current_exe().expect("this program"));
+    program.env("HTTP_PROXY", &origin).env("http_proxy", &origin).env_remove("NO_PROXY").env_remove("no_proxy");
+    let mut command = child::by(program, "no_proxy_is_asked_for_keys_on_this_machine", &origin);
+    let output = tokio::task::spawn_blocking(move || command.output()).await.expect("it ends").expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("verified"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(proxy.asked(), 0);
 }

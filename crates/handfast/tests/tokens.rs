@@ -146,6 +146,8 @@ async fn every_claim_that_is_not_as_it_should_be() {
         (json!({"scope": ["a", 7]}), Claims),
         (json!({"scope": "a\"b"}), Claims),
         (json!({"jti": {}}), Claims),
+        (json!({"cnf": {"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}}), TokenDenial::Constrained),
+        (json!({"cnf": {"x5t#S256": "bwcK0esc3ACC3DB2Y5_lESsXE8o9ltc05O89jdN-dg2"}}), TokenDenial::Constrained),
     ] {
         let token = issuer.token(&Wish { claims: claims(changed.clone()), ..alice() });
         assert_eq!(verifier(&issuer).verify(&token).await.map(|_| ()), Err(denial), "{changed}");
@@ -321,7 +323,76 @@ fn raw_issuer(claims: &str) -> (JwtVerifier, String) {
     let message = format!("{}.{}", URL_SAFE_NO_PAD.encode(r#"{"alg":"EdDSA"}"#), URL_SAFE_NO_PAD.encode(claims));
     let token = format!("{message}.{}", URL_SAFE_NO_PAD.encode(pair.sign(message.as_bytes()).as_ref()));
     let (name, audience) = ("https://id.example".parse().expect("one"), OURS.parse().expect("one"));
-    (JwtVerifier::new(name, audience, &[Algorithm::EdDsa], Jwks::fixed(&set.to_string())), token)
+    (JwtVerifier::new(name, audience, &[Algorithm::EdDsa], Jwks::fixed(&set.to_string()).expect("a key")), token)
+}
+
+/// Of several keys one is chosen by its id, or because only one could be it; and a key is for what it says that it is for.
+#[tokio::test]
+async fn which_key_it_is_is_never_guessed() {
+    use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
+    let pairs: Vec<Ed25519KeyPair> = (0..2).map(|_| Ed25519KeyPair::generate().expect("a key")).collect();
+    let key = |at: usize, more: Value| {
+        let mut key =
+            json!({"kty": "OKP", "crv": "Ed25519", "x": URL_SAFE_NO_PAD.encode(pairs[at].public_key().as_ref())});
+        key.as_object_mut().expect("an object").extend(claims(more));
+        key
+    };
+    let signed = |at: usize, header: Value| {
+        let body = json!({"iss": "https://id.example", "sub": "alice", "aud": OURS, "exp": 99_999_999_999_u64});
+        let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
+        let message = format!("{}.{}", part(&header), part(&body));
+        format!("{message}.{}", URL_SAFE_NO_PAD.encode(pairs[at].sign(message.as_bytes()).as_ref()))
+    };
+    let verified = async |keys: Value, token: String| {
+        let keys = Jwks::fixed(&json!({"keys": keys}).to_string()).expect("keys");
+        let (name, audience) = ("https://id.example".parse().expect("one"), OURS.parse().expect("one"));
+        JwtVerifier::new(name, audience, &[Algorithm::EdDsa], keys).verify(&token).await.map(|_| ())
+    };
+    let (plain, named) = (json!({"alg": "EdDSA"}), |id: &str| json!({"alg": "EdDSA", "kid": id}));
+    let unknown = Err(TokenDenial::UnknownKey);
+
+    let both = json!([key(0, json!({"kid": "one"})), key(1, json!({"kid": "two"}))]);
+    assert_eq!(verified(both.clone(), signed(1, named("two"))).await, Ok(()));
+    assert_eq!(verified(both.clone(), signed(1, named("one"))).await, Err(TokenDenial::Signature));
+    assert_eq!(verified(both, signed(0, plain.clone())).await, unknown, "it could be either");
+    let same = json!([key(0, json!({"kid": "one"})), key(1, json!({"kid": "one"}))]);
+    assert_eq!(verified(same, signed(0, named("one"))).await, unknown, "it could be either");
+    assert_eq!(verified(json!([key(0, json!({}))]), signed(0, plain.clone())).await, Ok(()));
+
+    // Beside one that is for something, so that there is a key at all.
+    let beside = |more: Value| json!([key(0, more), key(1, json!({"kid": "other"}))]);
+    let one = |more: Value| claims(json!({"kid": "one"})).into_iter().chain(claims(more)).collect::<Map<_, _>>();
+    for (more, verdict) in [
+        (json!({"alg": "EdDSA", "use": "sig", "key_ops": ["verify"]}), Ok(())),
+        (json!({"alg": "ES256"}), unknown),
+        (json!({"use": "enc"}), unknown),
+        (json!({"key_ops": ["sign"]}), unknown),
+    ] {
+        let token = signed(0, named("one"));
+        assert_eq!(verified(beside(one(more.clone()).into()), token).await, verdict, "{more}");
+    }
+    let many = |before: usize| {
+        let others = (0..before).map(|n| key(1, json!({"kid": format!("k{n}")})));
+        Value::from_iter(others.chain([key(0, json!({"kid": "one"}))]))
+    };
+    assert_eq!(verified(many(99), signed(0, named("one"))).await, Ok(()));
+    assert_eq!(verified(many(100), signed(0, named("one"))).await, unknown, "so many are read, and no more");
+    for none in ["", "garbage", "{}", r#"{"keys":[]}"#, r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#] {
+        assert!(Jwks::fixed(none).is_err(), "{none}");
+    }
+}
+
+#[tokio::test]
+async fn of_two_names_for_one_thing_the_standard_one_counts() {
+    let issuer = issuer().await;
+    let both = claims(json!({"azp": "other-client", "scope": "a", "scp": ["b"]}));
+    let caller = verifier(&issuer).verify(&issuer.token(&Wish { claims: both, ..alice() })).await.expect("good").caller;
+    assert_eq!(caller.client().expect("one").as_str(), "demo-client");
+    assert_eq!(caller.scopes().expect("one").text(), "a");
+    let only = claims(json!({"client_id": null, "azp": "other-client", "scp": ["b", "c"]}));
+    let caller = verifier(&issuer).verify(&issuer.token(&Wish { claims: only, ..alice() })).await.expect("good").caller;
+    assert_eq!(caller.client().expect("one").as_str(), "other-client");
+    assert_eq!(caller.scopes().expect("two").text(), "b c");
 }
 
 #[tokio::test]
@@ -362,6 +433,12 @@ async fn an_issuer_that_is_asked() {
     let (foreign, late) = (Wish::of("alice", "https://other.example"), Wish { lifetime: -1, ..alice() });
     assert_eq!(verifier.verify(&issuer.token(&foreign)).await, Err(TokenDenial::Audience));
     assert_eq!(verifier.verify(&issuer.token(&late)).await, Err(TokenDenial::Inactive));
+    for (kind, verdict) in
+        [("Bearer", Ok(())), ("refresh_token", Err(TokenDenial::Type)), ("DPoP", Err(TokenDenial::Type))]
+    {
+        let token = issuer.token(&Wish { claims: claims(json!({"token_type": kind})), ..alice() });
+        assert_eq!(verifier.verify(&token).await.map(|_| ()), verdict, "{kind}");
+    }
     assert_eq!(verifier.verify("no such token").await, Err(TokenDenial::Inactive));
     assert_eq!(verifier.verify(&"a".repeat(16 * 1024 + 1)).await, Err(TokenDenial::TooLong));
     assert_eq!(asking("wrong").verify(&good).await, Err(TokenDenial::Unavailable));

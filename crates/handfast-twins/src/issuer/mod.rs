@@ -165,7 +165,7 @@ impl Desk {
         let key = if wish.foreign_key { &keys.foreign } else { &keys.current };
         let now = seconds_now();
         let mut claims = json!({
-            "iss": self.url, "sub": wish.subject, "client_id": wish.client, "iat": now, "exp": now + wish.lifetime,
+            "iss": self.url, "sub": wish.subject, "client_id": wish.client, "iat": now, "exp": now.saturating_add(wish.lifetime),
             "jti": random_hex(),
         });
         if !wish.audience.is_null() {

@@ -1,7 +1,12 @@
 //! As much of a message as has to be known: whether it begins a session, and which answer it waits for. Everything else in
 //! it is the server's business.
 
-use serde::{Deserialize, de::IgnoredAny};
+use std::borrow::Cow;
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, IgnoredAny, MapAccess, Visitor},
+};
 use serde_json::Value;
 
 /// A message, or several.
@@ -12,17 +17,52 @@ pub(super) enum Peeked {
     Other(Value),
 }
 
-/// Serde refuses a member that stands twice, so that no two readers take a message for two.
-#[derive(Deserialize)]
+/// The members that matter. Each stands once, and no other is spelt like it: there are servers that read `METHOD` as
+/// `method`, and of a message that two readers take for two nobody can say what it asks.
+#[derive(Default)]
 struct Head {
-    #[serde(default)]
     id: Value,
-    #[serde(default)]
     method: Option<String>,
-    #[serde(default)]
-    result: Option<IgnoredAny>,
-    #[serde(default)]
-    error: Option<IgnoredAny>,
+    result: bool,
+    error: bool,
+}
+
+const MEMBERS: [&str; 4] = ["id", "method", "result", "error"];
+
+impl<'de> Deserialize<'de> for Head {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Members)
+    }
+}
+
+struct Members;
+
+impl<'de> Visitor<'de> for Members {
+    type Value = Head;
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("a message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Head, A::Error> {
+        let (mut head, mut seen) = (Head::default(), [false; MEMBERS.len()]);
+        while let Some(name) = map.next_key::<Cow<'_, str>>()? {
+            let Some(at) = MEMBERS.iter().position(|member| member.eq_ignore_ascii_case(&name)) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            if name != MEMBERS[at] || std::mem::replace(&mut seen[at], true) {
+                return Err(A::Error::custom("a member stands twice, or is spelt in another way"));
+            }
+            match at {
+                0 => head.id = map.next_value()?,
+                1 => head.method = Some(map.next_value()?),
+                2 => head.result = map.next_value::<Option<IgnoredAny>>()?.is_some(),
+                _ => head.error = map.next_value::<Option<IgnoredAny>>()?.is_some(),
+            }
+        }
+        Ok(head)
+    }
 }
 
 const INITIALIZE: &str = "initialize";
@@ -44,21 +84,38 @@ pub(super) fn peek(body: &[u8]) -> Option<Peeked> {
     }
 }
 
-/// Whether `initialize` has succeeded, by what the server answered so far: JSON, or the beginning of a stream of events;
-/// `None` where that cannot be said yet.
-pub(super) fn succeeded(answer: &[u8], stream: bool) -> Option<bool> {
-    let says = |json: &[u8]| {
-        let head: Head = serde_json::from_slice(json).ok()?;
-        (head.result.is_some() || head.error.is_some()).then_some(head.result.is_some() && head.error.is_none())
-    };
-    if !stream {
-        return says(answer);
+/// Whether `initialize` has succeeded, by the server's answer as JSON; `None` where that cannot be said.
+pub(super) fn succeeded(answer: &[u8]) -> Option<bool> {
+    let head: Head = serde_json::from_slice(answer).ok()?;
+    (head.result || head.error).then_some(head.result && !head.error)
+}
+
+/// A stream of events as it comes in: each event is looked at once.
+#[derive(Default)]
+pub(super) struct Events {
+    /// What belongs to an event that is not whole yet.
+    rest: String,
+    /// Bytes that may be half a character, or the first half of CR LF.
+    half: Vec<u8>,
+}
+
+impl Events {
+    /// Whether `initialize` has succeeded, by what the server has said so far; `None` where it has not said it.
+    pub(super) fn more(&mut self, chunk: &[u8]) -> Option<bool> {
+        self.half.extend_from_slice(chunk);
+        let whole = self.half.iter().rposition(|byte| *byte == b'\n' || *byte == b'\r')?;
+        // A CR at the very end may be the first half of CR LF.
+        let whole = if self.half[whole] == b'\r' && whole + 1 == self.half.len() { whole } else { whole + 1 };
+        let lines = String::from_utf8_lossy(&self.half[..whole]).replace("\r\n", "\n").replace('\r', "\n");
+        self.half.drain(..whole);
+        self.rest.push_str(&lines);
+        let (events, rest) = self.rest.rsplit_once("\n\n")?;
+        let data =
+            |event: &str| event.lines().filter_map(|line| line.strip_prefix("data:")).collect::<Vec<_>>().join("\n");
+        let verdict = events.split("\n\n").find_map(|event| succeeded(data(event).as_bytes()));
+        self.rest = rest.to_owned();
+        verdict
     }
-    // Lines end with CR, LF or both, and events with an empty line. What may be half a character is after the last event.
-    let text = String::from_utf8_lossy(answer).replace("\r\n", "\n").replace('\r', "\n");
-    let (whole, _) = text.rsplit_once("\n\n")?;
-    let data = |event: &str| event.lines().filter_map(|line| line.strip_prefix("data:")).collect::<Vec<_>>().join("\n");
-    whole.split("\n\n").find_map(|event| says(data(event).as_bytes()))
 }
 
 #[cfg(test)]
@@ -78,6 +135,9 @@ mod tests {
         for bad in [
             r#"{"id":1,"method":"initialize","method":"tools/call"}"#,
             r#"{"id":1,"method":"tools/call","method":"initialize"}"#,
+            r#"{"id":1,"method":"tools/call","METHOD":"initialize"}"#,
+            r#"{"id":1,"method":"tools/call","Method":"initialize"}"#,
+            r#"{"id":1,"ID":2,"method":"initialize"}"#,
             r#"{"method":"initialize"}"#,
             r#"{"id":null,"method":"initialize"}"#,
             r#"[{"id":1,"method":"ping"},{"id":2,"method":"initialize"}]"#,
@@ -101,7 +161,7 @@ mod tests {
             ("", None),
             (r#"{"id":1,"resu"#, None),
         ] {
-            assert_eq!(succeeded(answer.as_bytes(), false), verdict, "{answer}");
+            assert_eq!(succeeded(answer.as_bytes()), verdict, "{answer}");
         }
         for (answer, verdict) in [
             ("event: message\r\ndata: {\"id\":1,\"result\":{}}\r\n\r\n", Some(true)),
@@ -113,7 +173,12 @@ mod tests {
             ("data: {\"method\":\"ping\",\"id\":9}\n\n", None),
             (": result\n\n", None),
         ] {
-            assert_eq!(succeeded(answer.as_bytes(), true), verdict, "{answer}");
+            assert_eq!(Events::default().more(answer.as_bytes()), verdict, "{answer}");
+            let (mut events, mut seen) = (Events::default(), None);
+            for byte in answer.as_bytes() {
+                seen = seen.or(events.more(&[*byte]));
+            }
+            assert_eq!(seen, verdict, "byte by byte: {answer}");
         }
     }
 }

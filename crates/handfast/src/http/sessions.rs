@@ -1,6 +1,7 @@
 //! The layer that makes sessions of a server belong to whoever began them.
 
 use std::{
+    future::poll_fn,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
@@ -8,22 +9,26 @@ use std::{
 
 use axum_core::body::Body;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode,
-    header::{ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE},
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
+    header::{ACCEPT_ENCODING, ALLOW, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, TRANSFER_ENCODING, WWW_AUTHENTICATE},
+    request::Parts,
 };
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 use tower_layer::Layer;
 use tower_service::Service;
 
 use super::{
     Answering, Asking, BoxError, answer,
     peek::{Peeked, peek},
-    stream::{self, Watched},
+    stream::{self, Watch, Watched},
 };
 use crate::{
     caller::Caller,
     clock::Timestamp,
-    session::{Admission, Asked, Session, SessionAuthority, SessionDenial, SessionRefused},
+    secret::SecretText,
+    session::{Admission, Asked, Begun, Session, SessionAuthority, SessionDenial, SessionRefused},
+    tally,
 };
 
 /// `Mcp-Session-Id`
@@ -94,6 +99,7 @@ impl<S, B> Service<Asking> for Sessions<S>
 where
     S: Service<Asking, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send,
+    S::Error: Send,
     B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
@@ -109,34 +115,63 @@ where
         // The service that is ready answers; its copy is for the next request.
         let next = self.inner.clone();
         let (inner, layer) = (std::mem::replace(&mut self.inner, next), self.layer.clone());
-        Box::pin(async move { layer.answer(request, inner).await })
+        Box::pin(async move { layer.answer(request, Behind(inner)).await })
     }
 }
 
+/// The server behind.
+struct Behind<S>(S);
+
+impl<S, B> Behind<S>
+where
+    S: Service<Asking, Response = Response<B>>,
+    B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    async fn answer(&mut self, request: Asking) -> Result<Response<Body>, S::Error> {
+        self.0.call(request).await.map(|response| response.map(Body::new))
+    }
+
+    /// Tells it that nobody will use this session of its own: it would otherwise keep it.
+    async fn end(&mut self, head: &Parts, id: &str) -> Result<(), S::Error> {
+        let mut request = Request::from_parts(head.clone(), Body::empty());
+        *request.method_mut() = Method::DELETE;
+        for name in [CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING] {
+            request.headers_mut().remove(name);
+        }
+        show(request.headers_mut(), Some(id));
+        poll_fn(|context| self.0.poll_ready(context)).await?;
+        self.0.call(request).await.map(drop)
+    }
+}
+
+/// Who asks, and what.
+struct Question {
+    caller: Caller,
+    /// Of the request, for an error.
+    id: Value,
+}
+
 impl SessionLayer {
-    async fn answer<S, B>(&self, mut request: Asking, mut inner: S) -> Result<Response<Body>, S::Error>
+    async fn answer<S, B>(&self, mut request: Asking, mut behind: Behind<S>) -> Result<Response<Body>, S::Error>
     where
-        S: Service<Asking, Response = Response<B>>,
+        S: Service<Asking, Response = Response<B>> + Send + 'static,
+        S::Future: Send,
+        S::Error: Send,
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         let caller = request.extensions().get::<Caller>().cloned();
         let Some(caller) = caller.filter(|caller| self.authority.vouched(Some(caller))) else {
-            let refused = self.authority.admit(None, Asked::Use, None).await;
-            return Ok(refusal(
-                refused.err().map_or(SessionDenial::Unauthorized, |refused| refused.denial()),
-                Value::Null,
-            ));
+            let refused = self.authority.admit(None, Asked::Use, None).await.err();
+            let denial = refused.map_or(SessionDenial::Unauthorized, |refused| refused.denial());
+            return Ok(refusal(denial, Value::Null));
         };
         // Whatever was shown is taken away here; what the server behind gets to see is put in below.
         let shown = take(request.headers_mut());
-        if speaks_without(request.headers()) {
-            if !self.also_without {
-                return Ok(no_such_version());
-            }
-            let mut response = inner.call(request).await?.map(Body::new);
-            take(response.headers_mut());
-            return Ok(response);
+        let Some(has_sessions) = has_sessions(request.headers()) else { return Ok(no_such_version()) };
+        if !has_sessions && !self.also_without {
+            return Ok(no_such_version());
         }
         let (asked, id) = match *request.method() {
             Method::POST => match self.read(&mut request).await {
@@ -144,39 +179,32 @@ impl SessionLayer {
                 Ok(Peeked::Other(id)) => (Asked::Use, id),
                 Err(response) => return Ok(response),
             },
-            Method::GET => (Asked::Use, Value::Null),
-            Method::DELETE => (Asked::End, Value::Null),
-            _ => return Ok(not_allowed()),
+            Method::GET if has_sessions => (Asked::Use, Value::Null),
+            Method::DELETE if has_sessions => (Asked::End, Value::Null),
+            _ => return Ok(not_allowed(has_sessions)),
         };
-        let streams = *request.method() == Method::GET;
-        let token_ends = token_ends(&request);
-        match self.authority.admit(Some(&caller), asked, shown.as_deref()).await {
-            Err(refused) => Ok(refusal(refused.denial(), id)),
-            Ok(Admission::Begin) => {
-                let response = inner.call(request).await?;
-                Ok(self.begun(&caller, response).await.unwrap_or_else(|refused| refusal(refused.denial(), id)))
+        if !has_sessions {
+            if asked == Asked::Begin {
+                // There are servers that begin a session all the same, whatever the revision.
+                return Ok(answer::json(400, &error(-32600, "there is no `initialize` in this revision")));
             }
+            let mut response = behind.answer(request).await?;
+            take(response.headers_mut());
+            return Ok(response);
+        }
+        let question = Question { caller, id };
+        match self.authority.admit(Some(&question.caller), asked, shown.as_deref()).await {
+            Err(refused) => Ok(refusal(refused.denial(), question.id)),
+            Ok(Admission::Begin) => self.begin_whoever_waits(question, request, behind).await,
             Ok(Admission::Ended(session)) => {
-                show(request.headers_mut(), &session);
-                // It has ended, whatever the server behind says to that.
-                drop(inner.call(request).await?);
+                let (head, _) = request.into_parts();
+                if let Some(id) = session.inner() {
+                    // It has ended, whatever the server behind says to that.
+                    behind.end(&head, id.expose()).await?;
+                }
                 Ok(answer::bare(204))
             }
-            Ok(Admission::Proceed(session)) => {
-                show(request.headers_mut(), &session);
-                let mut response = inner.call(request).await?.map(Body::new);
-                let now = take(response.headers_mut());
-                if let Some(gone) = gone(&session, response.status(), now.as_deref()) {
-                    let ended = self.authority.gone(&caller, &session, gone).await;
-                    return Ok(refusal(ended.err().map_or(gone, |refused| refused.denial()), id));
-                }
-                if streams && response.status() == StatusCode::OK {
-                    let authority = self.authority.clone();
-                    let watched = |body| Watched::body(body, authority, (caller, session), token_ends, self.every);
-                    return Ok(response.map(watched));
-                }
-                Ok(response)
-            }
+            Ok(Admission::Proceed(session)) => self.proceed(question, session, request, behind).await,
         }
     }
 
@@ -191,31 +219,154 @@ impl SessionLayer {
         Ok(peeked)
     }
 
-    /// The answer to `initialize`: with a session id of ours, if it has succeeded.
-    async fn begun<B>(&self, caller: &Caller, response: Response<B>) -> Result<Response<Body>, SessionRefused>
+    /// Hands on a request in a session.
+    async fn proceed<S, B>(
+        &self,
+        question: Question,
+        session: Session,
+        mut request: Asking,
+        mut behind: Behind<S>,
+    ) -> Result<Response<Body>, S::Error>
     where
+        S: Service<Asking, Response = Response<B>>,
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
+        let Question { caller, id } = question;
+        let before = session.inner().map(SecretText::expose);
+        show(request.headers_mut(), before);
+        let token_ends = token_ends(&request);
+        let (head, body) = request.into_parts();
+        let attaches = head.method == Method::GET;
+        let mut response = behind.answer(Request::from_parts(head.clone(), body)).await?;
+        let now = take(response.headers_mut());
+        let gone = match (response.status(), now.as_deref()) {
+            (_, Some(now)) if Some(now) != before => {
+                for orphan in [Some(now), before].into_iter().flatten() {
+                    behind.end(&head, orphan).await?;
+                }
+                Some(SessionDenial::Forked)
+            }
+            // A server that has no streams may say so by 404: that is said of the place, not of the session.
+            (StatusCode::NOT_FOUND, None) if attaches => return Ok(not_allowed(true)),
+            (StatusCode::NOT_FOUND, _) => Some(SessionDenial::Lost),
+            _ => None,
+        };
+        if let Some(gone) = gone {
+            let ended = self.authority.gone(&caller, &session, gone).await;
+            return Ok(refusal(ended.err().map_or(gone, |refused| refused.denial()), id));
+        }
+        // What was asked for while the token was good may be answered after that; a stream of what else there is to say
+        // ends with it.
+        let watch = self.watch(caller, session, token_ends.filter(|_| attaches));
+        Ok(watched(response, watch, attaches))
+    }
+
+    /// Begins a session, also where whoever asked has gone meanwhile: then it ends at once, here and behind.
+    async fn begin_whoever_waits<S, B>(
+        &self,
+        question: Question,
+        request: Asking,
+        mut behind: Behind<S>,
+    ) -> Result<Response<Body>, S::Error>
+    where
+        S: Service<Asking, Response = Response<B>> + Send + 'static,
+        S::Future: Send,
+        S::Error: Send,
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let (tell, told) = oneshot::channel();
+        let (layer, id) = (self.clone(), question.id.clone());
+        tokio::spawn(async move {
+            let begun = layer.begin(&question, request, &mut behind).await;
+            let Err(unheard) = tell.send(begun) else { return };
+            if let Ok((_, Some((head, session)))) = unheard {
+                let _ = layer.authority.gone(&question.caller, &session, SessionDenial::Lost).await;
+                if let Some(id) = session.inner() {
+                    let _ = behind.end(&head, id.expose()).await;
+                }
+            }
+        });
+        match told.await {
+            Ok(begun) => begun.map(|(response, _)| response),
+            Err(_) => Ok(refusal(SessionDenial::Unavailable, id)),
+        }
+    }
+
+    /// The answer to `initialize`, with a session id of ours if it has succeeded, and that session.
+    async fn begin<S, B>(
+        &self,
+        question: &Question,
+        mut request: Asking,
+        behind: &mut Behind<S>,
+    ) -> Result<(Response<Body>, Option<(Parts, Session)>), S::Error>
+    where
+        S: Service<Asking, Response = Response<B>>,
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let Question { caller, id } = question;
+        // Whether it has succeeded stands in the answer, which has to be read.
+        request.headers_mut().remove(ACCEPT_ENCODING);
+        let (asked, body) = request.into_parts();
+        let response = behind.answer(Request::from_parts(asked.clone(), body)).await?;
         let (mut head, body) = response.into_parts();
         let theirs = take(&mut head.headers);
-        if head.status != StatusCode::OK {
-            return Ok(Response::from_parts(head, Body::new(body)));
+        let outcome = self.begun(caller, &mut head, body, theirs.as_deref()).await;
+        if let (Some(orphan), Err(_) | Ok((_, None))) = (&theirs, &outcome) {
+            behind.end(&asked, orphan).await?;
         }
-        let of_type = head.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        let is_stream = of_type.to_ascii_lowercase().starts_with("text/event-stream");
-        let (succeeded, body) = stream::begun(body, is_stream).await;
-        if succeeded {
-            let id = self.authority.begin(caller, theirs.as_deref()).await?;
-            let mut id = HeaderValue::from_str(id.expose()).map_err(|_| SessionDenial::Unavailable)?;
-            id.set_sensitive(true);
-            head.headers.insert(SESSION, id);
-        } else {
-            // What was cut short has another length.
-            head.headers.remove(CONTENT_LENGTH);
+        match outcome {
+            Ok((body, Some(session))) => {
+                let watch = self.watch(caller.clone(), session.clone(), None);
+                Ok((watched(Response::from_parts(head, body), watch, false), Some((asked, session))))
+            }
+            Ok((body, None)) => Ok((Response::from_parts(head, body), None)),
+            Err(refused) => Ok((refusal(refused.denial(), id.clone()), None)),
         }
-        Ok(Response::from_parts(head, body))
     }
+
+    async fn begun(
+        &self,
+        caller: &Caller,
+        head: &mut http::response::Parts,
+        body: Body,
+        theirs: Option<&str>,
+    ) -> Result<(Body, Option<Session>), SessionRefused> {
+        if head.status != StatusCode::OK {
+            return Ok((body, None));
+        }
+        let Some((succeeded, body)) = stream::begun(body, is_stream(&head.headers)).await else {
+            return Err(SessionDenial::Unusable.into());
+        };
+        if !succeeded {
+            return Ok((body, None));
+        }
+        let Begun { id, session } = self.authority.begin(caller, theirs).await?;
+        let mut id = HeaderValue::from_str(id.expose()).map_err(|_| SessionDenial::Unavailable)?;
+        id.set_sensitive(true);
+        head.headers.insert(SESSION, id);
+        Ok((body, Some(session)))
+    }
+
+    fn watch(&self, caller: Caller, session: Session, token_ends: Option<Timestamp>) -> Watch {
+        Watch { authority: self.authority.clone(), caller, session, token_ends, every: self.every }
+    }
+}
+
+/// A stream of events ends with its session; whatever else this is, it is left as it is.
+fn watched(response: Response<Body>, watch: Watch, attaches: bool) -> Response<Body> {
+    if response.status() != StatusCode::OK || !is_stream(response.headers()) {
+        return response;
+    }
+    let open = attaches.then(|| tally::Open::one(tally::STREAMS));
+    response.map(|messages| Watched::body(messages, watch, open))
+}
+
+fn is_stream(headers: &HeaderMap) -> bool {
+    let of_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    of_type.to_ascii_lowercase().starts_with("text/event-stream")
 }
 
 /// Takes the session id out of these headers. More than one is none that anybody has.
@@ -228,25 +379,23 @@ fn take(headers: &mut HeaderMap) -> Option<String> {
 }
 
 /// Shows the server behind its own id.
-fn show(headers: &mut HeaderMap, session: &Session) {
-    if let Some(mut id) = session.inner().and_then(|id| HeaderValue::from_str(id.expose()).ok()) {
+fn show(headers: &mut HeaderMap, id: Option<&str>) {
+    if let Some(mut id) = id.and_then(|id| HeaderValue::from_str(id).ok()) {
         id.set_sensitive(true);
         headers.insert(SESSION, id);
     }
 }
 
-/// Whether the server behind has lost the session, or has made another one without being asked to.
-fn gone(session: &Session, status: StatusCode, now: Option<&str>) -> Option<SessionDenial> {
-    let before = session.inner().map(|id| id.expose());
-    match (status, now) {
-        (_, Some(_)) if now != before => Some(SessionDenial::Forked),
-        (StatusCode::NOT_FOUND, _) => Some(SessionDenial::Lost),
-        _ => None,
+/// Whether the revision that a request speaks has sessions; `None` where it names none that there is, or more than one.
+fn has_sessions(headers: &HeaderMap) -> Option<bool> {
+    let mut named = headers.get_all(VERSION).iter();
+    let Some(version) = named.next() else { return Some(true) };
+    let version = version.to_str().ok().filter(|_| named.next().is_none())?;
+    if WITH_SESSIONS.contains(&version) {
+        return Some(true);
     }
-}
-
-fn speaks_without(headers: &HeaderMap) -> bool {
-    headers.get_all(VERSION).iter().any(|version| version.as_bytes() >= WITHOUT_SESSIONS.as_bytes())
+    let shape = version.bytes().map(|byte| if byte.is_ascii_digit() { b'0' } else { byte });
+    (shape.eq(*b"0000-00-00") && version >= WITHOUT_SESSIONS).then_some(false)
 }
 
 fn token_ends(request: &Asking) -> Option<Timestamp> {
@@ -276,9 +425,10 @@ fn no_such_version() -> Response<Body> {
     answer::json(400, &told)
 }
 
-fn not_allowed() -> Response<Body> {
+fn not_allowed(has_sessions: bool) -> Response<Body> {
     let mut response = answer::bare(405);
-    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST, DELETE"));
+    let allowed = if has_sessions { "GET, POST, DELETE" } else { "POST" };
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
 

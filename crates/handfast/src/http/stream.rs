@@ -2,7 +2,7 @@
 
 use std::{
     pin::Pin,
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -10,8 +10,12 @@ use std::{
 use axum_core::body::{Body, BodyDataStream};
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt, stream};
+use tokio::{sync::oneshot, task::AbortHandle};
 
-use super::{BoxError, peek};
+use super::{
+    BoxError,
+    peek::{self, Events},
+};
 use crate::{
     caller::Caller,
     clock::{Clock, SystemClock, Timestamp},
@@ -36,65 +40,119 @@ pub(super) async fn whole(body: Body, most: usize) -> Option<Bytes> {
     Some(whole.freeze())
 }
 
-/// Reads of an answer as much as says whether `initialize` has succeeded, and gives the whole answer back.
-pub(super) async fn begun<B>(body: B, is_stream: bool) -> (bool, Body)
+/// Reads of an answer as much as says whether `initialize` has succeeded, and gives the whole answer back; `None` where that
+/// cannot be said: it is too long, broken, or ends without an answer.
+pub(super) async fn begun<B>(body: B, is_stream: bool) -> Option<(bool, Body)>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
     let mut chunks = Body::new(body).into_data_stream();
-    let mut read = BytesMut::new();
+    let (mut read, mut events) = (BytesMut::new(), Events::default());
     let verdict = loop {
-        if is_stream && let Some(verdict) = peek::succeeded(&read, true) {
-            break verdict;
-        }
         match chunks.next().await {
-            Some(Ok(chunk)) if read.len() + chunk.len() <= MOST_OF_A_BEGINNING => read.extend_from_slice(&chunk),
-            None if !is_stream => break peek::succeeded(&read, false).unwrap_or(false),
-            // It is too long, broken, or ends without an answer.
-            _ => return (false, Body::empty()),
+            Some(Ok(chunk)) if read.len() + chunk.len() <= MOST_OF_A_BEGINNING => {
+                read.extend_from_slice(&chunk);
+                if is_stream && let Some(verdict) = events.more(&chunk) {
+                    break verdict;
+                }
+            }
+            None if !is_stream => break peek::succeeded(&read)?,
+            _ => return None,
         }
     };
     let first = stream::once(async move { Ok(read.freeze()) });
-    (verdict, Body::from_stream(first.chain(chunks)))
+    Some((verdict, Body::from_stream(first.chain(chunks))))
 }
 
-/// A stream of the server's own messages, which ends when its session does, or the token that it was opened with.
+/// A stream that ends when its session does, whether or not anybody reads it.
 pub(super) struct Watched {
-    messages: BodyDataStream,
-    over: Pin<Box<dyn Future<Output = ()> + Send>>,
-    _open: tally::Open,
+    messages: Arc<Mutex<Option<BodyDataStream>>>,
+    over: oneshot::Receiver<()>,
+    watch: AbortHandle,
+    _open: Option<tally::Open>,
+}
+
+/// Whose session a stream belongs to, and how long it may go on.
+pub(super) struct Watch {
+    pub(super) authority: Arc<SessionAuthority>,
+    pub(super) caller: Caller,
+    pub(super) session: Session,
+    /// When the token ends that it was opened with, where it ends with that.
+    pub(super) token_ends: Option<Timestamp>,
+    /// How often it is asked whether the session is there.
+    pub(super) every: Duration,
 }
 
 impl Watched {
-    pub(super) fn body(
-        messages: Body,
-        authority: Arc<SessionAuthority>,
-        (caller, session): (Caller, Session),
-        token_ends: Option<Timestamp>,
-        every: Duration,
-    ) -> Body {
-        let over = Box::pin(async move {
+    pub(super) fn body(messages: Body, watch: Watch, open: Option<tally::Open>) -> Body {
+        let messages = Arc::new(Mutex::new(Some(messages.into_data_stream())));
+        let (tell, over) = oneshot::channel();
+        let watched = Arc::clone(&messages);
+        let task = tokio::spawn(async move {
+            watch.until_it_is_over().await;
+            // The server behind sees that nobody listens any more.
+            drop(watched.lock().unwrap_or_else(PoisonError::into_inner).take());
+            // Whoever reads may have gone.
+            let _ = tell.send(());
+        });
+        Body::from_stream(Self { messages, over, watch: task.abort_handle(), _open: open })
+    }
+}
+
+impl Watch {
+    async fn until_it_is_over(&self) {
+        let goes_on = async {
             loop {
-                tokio::time::sleep(every).await;
-                let expired = token_ends.is_some_and(|ends| ends <= SystemClock.now());
-                if expired || !authority.goes_on(&caller, &session).await {
+                tokio::time::sleep(self.every).await;
+                // A store that does not say that the session is there says that it is not.
+                let asking = self.authority.goes_on(&self.caller, &self.session);
+                if !tokio::time::timeout(PATIENCE, asking).await.unwrap_or(false) {
                     return;
                 }
             }
-        });
-        let open = tally::Open::one(tally::STREAMS);
-        Body::from_stream(Self { messages: messages.into_data_stream(), over, _open: open })
+        };
+        let token = async {
+            match self.token_ends {
+                Some(ends) => {
+                    // Now and then the clock is asked again: it may be set, and a timer does not know.
+                    while SystemClock.now() < ends {
+                        let left = ends.duration_since(SystemClock.now()).unsigned_abs();
+                        tokio::time::sleep(left.clamp(SHORTEST, LONGEST)).await;
+                    }
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = goes_on => {}
+            () = token => {}
+        }
     }
 }
+
+/// How long the store may take to say whether a session is there.
+const PATIENCE: Duration = Duration::from_secs(10);
+const SHORTEST: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(60);
 
 impl Stream for Watched {
     type Item = Result<Bytes, axum_core::Error>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        if self.over.as_mut().poll(context).is_ready() {
-            return Poll::Ready(None);
+        let this = &mut *self;
+        let mut messages = this.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *messages {
+            // To be told that it is over is a reason to look again.
+            Some(_) if Pin::new(&mut this.over).poll(context).is_ready() => Poll::Ready(None),
+            Some(messages) => messages.poll_next_unpin(context),
+            None => Poll::Ready(None),
         }
-        self.messages.poll_next_unpin(context)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.watch.abort();
     }
 }

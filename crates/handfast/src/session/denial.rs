@@ -28,6 +28,8 @@ pub enum SessionDenial {
     Lost,
     /// The server behind has made another in its place, without being asked to: silent re-initialisation.
     Forked,
+    /// The server behind has answered `initialize` with what cannot be read, or with what is no session id.
+    Unusable,
     /// The caller has as many as one may have.
     TooMany,
     /// The store does not answer, or the audit cannot be kept.
@@ -48,6 +50,7 @@ impl SessionDenial {
             Self::ForeignClient => "foreign-client",
             Self::Lost => "lost",
             Self::Forked => "forked",
+            Self::Unusable => "unusable",
             Self::TooMany => "too-many",
             Self::Unavailable => "unavailable",
         }
@@ -59,7 +62,7 @@ impl SessionDenial {
             Self::Missing => Some(Shown::None),
             Self::ForeignPrincipal | Self::ForeignClient => Some(Shown::Foreign),
             Self::Malformed | Self::Unknown | Self::Over | Self::Lost | Self::Forked => Some(Shown::Unknown),
-            Self::Unauthorized | Self::TooMany | Self::Unavailable => None,
+            Self::Unauthorized | Self::Unusable | Self::TooMany | Self::Unavailable => None,
         }
     }
 
@@ -77,6 +80,7 @@ impl SessionDenial {
             | Self::ForeignClient
             | Self::Lost
             | Self::Forked => 404,
+            Self::Unusable => 502,
             Self::TooMany => 429,
             Self::Unavailable => 503,
         }
@@ -90,6 +94,7 @@ impl SessionDenial {
             400 => (-32000, "Bad Request: Mcp-Session-Id header is required"),
             404 => (-32001, "Session not found"),
             429 => (-32000, "Too many sessions: end one, or wait until one has ended"),
+            502 => (-32603, "The server behind gave no answer that could be read"),
             _ => (-32603, "The server cannot tell now; try again later"),
         };
         json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})

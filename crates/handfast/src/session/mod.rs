@@ -22,6 +22,7 @@ use crate::{
     audience::same,
     audit::{Action, AuditEvent, AuditSink},
     caller::{Audience, Caller, Principal, ScopeSet},
+    clock::Timestamp,
     handle::{decide::same_subject, text},
     keys::Keys,
     policy::Prefix,
@@ -64,8 +65,7 @@ pub struct SessionOptions {
     pub lifetime: Duration,
     /// How long one lives unused: 30 minutes. An open stream is a use.
     pub idle: Duration,
-    /// How many a principal may have at once, on all replicas: 100. Many that begin at the same moment may come to a few
-    /// more.
+    /// How many a principal may have at once, on all replicas: 100.
     pub most: u32,
 }
 
@@ -86,11 +86,20 @@ pub enum Admission {
     Ended(Session),
 }
 
-/// A session that was checked for this caller and this moment.
+/// A session that was checked for this caller and this moment, or has just begun.
 #[derive(Clone)]
 pub struct Session {
-    record: Record,
+    digest: Digest,
     inner: Option<SecretText>,
+}
+
+/// A session that has just begun.
+#[derive(Debug)]
+pub struct Begun {
+    /// What the client is to show from now on: the only time that it is seen.
+    pub id: SecretText,
+    /// The session itself.
+    pub session: Session,
 }
 
 impl Session {
@@ -103,13 +112,13 @@ impl Session {
     /// What stores and audit events know it by.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        self.record.digest
+        self.digest
     }
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_tuple("Session").field(&self.record.digest).finish()
+        out.debug_tuple("Session").field(&self.digest).finish()
     }
 }
 
@@ -118,11 +127,12 @@ const KIND: &str = "mcp-session";
 /// How session ids begin, so that people and scanners recognise them.
 const PREFIX: &str = "mcps";
 /// How long the id of a server behind is at most, in bytes.
-const LONGEST_INNER: usize = 256;
+const LONGEST_INNER: usize = 1024;
 /// What stands before the id of the server behind, in the text that is sealed; alone where it has none.
 const INNER: u8 = 1;
-/// How many records are read at once.
+/// How many records are read at once, and how often. Whoever has more than that has too many.
 const PAGE: u32 = 1000;
+const MOST_PAGES: usize = 10;
 
 impl SessionAuthority {
     /// Sessions of this server.
@@ -155,17 +165,11 @@ impl SessionAuthority {
         shown: Option<&str>,
     ) -> Result<Admission, SessionRefused> {
         let answer = self.try_admit(caller, asked, shown).await;
-        match &answer {
-            Err(refused) => {
-                let digest = shown.and_then(|shown| self.parse(shown));
-                self.counted(refused.denial);
-                self.record(action(asked), caller, digest, Some(refused.denial))?;
-            }
-            // The use of a session is a request like any other: what it does, its server accounts for.
-            Ok(Admission::Begin | Admission::Proceed(_)) => {}
-            Ok(Admission::Ended(session)) => {
-                self.record(Action::EndSession, caller, Some(session.digest()), None)?;
-            }
+        // The use of a session is a request like any other: what it does, its server accounts for.
+        if let Err(refused) = &answer {
+            let digest = shown.and_then(|shown| self.parse(shown));
+            self.counted(refused.denial);
+            self.record(action(asked), caller, digest, Some(refused.denial))?;
         }
         answer
     }
@@ -190,11 +194,15 @@ impl SessionAuthority {
         let Some(shown) = shown else { return found.map(Admission::Proceed) };
         match (decide(audience_ok, asked, shown), found) {
             (Decision::Begin, _) => {
-                self.has_room(caller).await?;
+                if self.living(caller).await?.len() >= self.options.most as usize {
+                    return Err(SessionDenial::TooMany.into());
+                }
                 Ok(Admission::Begin)
             }
             (Decision::Proceed, Ok(session)) => Ok(Admission::Proceed(session)),
             (Decision::End, Ok(session)) => {
+                // What nobody can account for does not happen.
+                self.record(Action::EndSession, Some(caller), Some(session.digest()), None)?;
                 self.store.erase(&[session.digest()]).await?;
                 Ok(Admission::Ended(session))
             }
@@ -203,36 +211,42 @@ impl SessionAuthority {
         }
     }
 
-    /// Makes a session for this caller, whose `initialize` has succeeded; the server behind knows it by this id. Gives the
-    /// id that the client is to show from now on.
+    /// Makes a session for this caller, whose `initialize` has succeeded; the server behind knows it by this id.
     ///
     /// # Errors
-    /// The store cannot keep it, or what the server behind gave is no session id.
-    pub async fn begin(&self, caller: &Caller, inner: Option<&str>) -> Result<SecretText, SessionRefused> {
+    /// The store or the audit cannot keep it, the caller has too many, or what the server behind gave is no session id.
+    /// Nothing is kept then.
+    pub async fn begin(&self, caller: &Caller, inner: Option<&str>) -> Result<Begun, SessionRefused> {
         let answer = self.try_begin(caller, inner).await;
         let (digest, denial) = match &answer {
-            Ok(id) => (Some(Digest::of(id.expose())), None),
+            Ok(begun) => (Some(begun.session.digest), None),
             Err(refused) => (None, Some(refused.denial)),
         };
-        self.record(Action::BeginSession, Some(caller), digest, denial)?;
+        if let Err(unheard) = self.record(Action::BeginSession, Some(caller), digest, denial) {
+            if let Some(digest) = digest {
+                self.store.erase(&[digest]).await?;
+            }
+            return Err(unheard);
+        }
         if answer.is_ok() {
             tally::count(tally::CREATED);
         }
         answer
     }
 
-    async fn try_begin(&self, caller: &Caller, inner: Option<&str>) -> Result<SecretText, SessionRefused> {
+    async fn try_begin(&self, caller: &Caller, inner: Option<&str>) -> Result<Begun, SessionRefused> {
         if !self.vouched(Some(caller)) {
             return Err(SessionDenial::Unauthorized.into());
         }
         let id = text::Handle::random(Some(&self.prefix));
-        let reference = self.sealed(id.digest(), inner)?;
+        let digest = id.digest();
+        let reference = self.sealed(digest, inner)?;
         let record = NewRecord {
-            digest: id.digest(),
+            digest,
             partition: self.partition(caller)?,
             object: Object {
                 kind: parsed(KIND)?,
-                reference: parsed(&reference)?,
+                reference: reference.parse().map_err(|_| SessionDenial::Unusable)?,
                 version: ObjectVersion::unversioned(),
             },
             scopes: ScopeSet::new([KIND]).map_err(|_| SessionDenial::Unavailable)?,
@@ -240,8 +254,16 @@ impl SessionAuthority {
             lifetime: self.options.lifetime,
             idle: Some(self.options.idle),
         };
-        self.store.insert(&record).await?;
-        Ok(SecretText::new(id.expose()))
+        let created = self.store.insert(&record).await?.created;
+        // Of many that begin at once those that were first stay; of two at the same microsecond neither may.
+        let living = self.living(caller).await?.into_iter();
+        let before = living.filter(|(since, other)| *other != digest && *since <= created).count();
+        if before >= self.options.most as usize {
+            self.store.erase(&[digest]).await?;
+            return Err(SessionDenial::TooMany.into());
+        }
+        let session = Session { digest, inner: inner.map(SecretText::new) };
+        Ok(Begun { id: SecretText::new(id.expose()), session })
     }
 
     /// Ends a session that the server behind has lost ([`SessionDenial::Lost`]), or made another one in the place of
@@ -266,7 +288,7 @@ impl SessionAuthority {
         let digest = self.parse(shown).ok_or(SessionDenial::Malformed)?;
         let record = self.checked(caller, digest).await?;
         let inner = self.opened(digest, record.object.reference.as_str())?;
-        Ok(Session { record, inner })
+        Ok(Session { digest, inner })
     }
 
     /// The record of this digest, if it is a session, the caller's, and not over.
@@ -314,29 +336,27 @@ impl SessionAuthority {
         })
     }
 
-    /// Whether the caller may have one more. What is over is removed on the way.
-    async fn has_room(&self, caller: &Caller) -> Result<(), SessionRefused> {
+    /// The caller's sessions that are not over, each with the time at which it began. What is over is removed on the way.
+    async fn living(&self, caller: &Caller) -> Result<Vec<(Timestamp, Digest)>, SessionRefused> {
         let principal = caller.principal().ok_or(SessionDenial::Unauthorized)?;
         let subjects = self.keys.ids().filter_map(|id| SubjectKey::of(principal, &self.keys, id)).collect();
         let which = Selector { subjects: Some(subjects), object: Some((parsed(KIND)?, None)), ..Selector::default() };
-        let (mut alive, mut after) = (0, None);
-        loop {
+        let (mut living, mut after) = (Vec::new(), None);
+        for _ in 0..MOST_PAGES {
             let listed = self.store.list(&which, after, PAGE).await?;
-            let (over, living): (Vec<&Record>, Vec<&Record>) =
+            let (over, alive): (Vec<&Record>, Vec<&Record>) =
                 listed.records.iter().partition(|record| record.dead_since(listed.now).is_some());
             let over: Vec<Digest> = over.iter().map(|record| record.digest).collect();
             if !over.is_empty() {
                 self.store.erase(&over).await?;
             }
-            alive += living.len();
-            if alive >= self.options.most as usize {
-                return Err(SessionDenial::TooMany.into());
-            }
+            living.extend(alive.iter().map(|record| (record.created, record.digest)));
             after = match listed.records.last() {
                 Some(last) if listed.records.len() == PAGE as usize => Some(last.digest),
-                _ => return Ok(()),
+                _ => return Ok(living),
             };
         }
+        Err(SessionDenial::TooMany.into())
     }
 
     fn parse(&self, shown: &str) -> Option<Digest> {
@@ -352,7 +372,7 @@ impl SessionAuthority {
             {
                 [&[INNER], id.as_bytes()].concat()
             }
-            Some(_) => return Err(SessionDenial::Malformed.into()),
+            Some(_) => return Err(SessionDenial::Unusable.into()),
             None => Vec::new(),
         };
         let (nobody, name) = (Caller::anonymous(), digest.to_string());

@@ -61,6 +61,10 @@ impl Rules {
         if begins.is_some_and(|begins| earlier(begins, self.leeway) > now) {
             return Err(TokenDenial::NotYetValid);
         }
+        // "cnf" (RFC 7800): whoever has stolen such a token has not the key, and here nobody would notice.
+        if claims.get("cnf").is_some_and(|confirmation| !confirmation.is_null()) {
+            return Err(TokenDenial::Constrained);
+        }
         let caller = self.named(claims).ok_or(TokenDenial::Claims)?;
         Ok(Verified { caller, expires })
     }

@@ -21,6 +21,9 @@ pub enum FetchError {
     /// It is neither `https` nor on this machine.
     #[error("{0} must be https: keys that anybody on the way can exchange are nobody's")]
     NotHttps(String),
+    /// There is no key in it that could verify a token.
+    #[error("no key of the set could verify a token")]
+    NoKeys,
     /// The client for HTTP could not be set up.
     #[error("cannot set up HTTP: {0}")]
     Setup(String),
@@ -47,6 +50,8 @@ impl Address {
         }
         // A redirect would hand the question to somebody else.
         let client = reqwest::Client::builder().redirect(Policy::none()).timeout(PATIENCE);
+        // What is in clear stays on this machine: a proxy that the environment names would see it, and could answer.
+        let client = if url.scheme() == "http" { client.no_proxy() } else { client };
         let client = client.build().map_err(|error| FetchError::Setup(error.to_string()))?;
         Ok(Self { url, client })
     }

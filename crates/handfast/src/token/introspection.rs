@@ -88,6 +88,12 @@ impl TokenVerifier for IntrospectionVerifier {
         if claims.get("active") != Some(&Value::Bool(true)) {
             return Err(TokenDenial::Inactive);
         }
+        // A refresh token is no access token, and one for DPoP is not for this.
+        let kinds = ["bearer", "access_token"];
+        let kind = claims.get("token_type").filter(|kind| !kind.is_null());
+        if kind.is_some_and(|kind| !kind.as_str().is_some_and(|kind| kinds.contains(&&*kind.to_ascii_lowercase()))) {
+            return Err(TokenDenial::Type);
+        }
         // The issuer that was asked may leave out that it is the issuer, and may not name another.
         claims.entry("iss").or_insert_with(|| self.rules.issuer.as_str().into());
         self.rules.caller(&claims)

@@ -8,7 +8,7 @@ use std::{
 
 use jsonwebtoken::{
     DecodingKey,
-    jwk::{AlgorithmParameters, EllipticCurve, Jwk, PublicKeyUse},
+    jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse},
 };
 use serde_json::Value;
 
@@ -30,11 +30,15 @@ const MOST_KEYS: usize = 100;
 /// The keys of one issuer: from an address, asked when they are needed, or as they are.
 ///
 /// They are used for 5 minutes, then asked for again; while the issuer does not answer, for an hour. A key that is not
-/// among them makes the issuer be asked again, but never more often than every 10 seconds.
-pub struct Jwks {
+/// among them makes the issuer be asked again, but never more often than every 10 seconds. A question goes on when whoever
+/// has asked it is gone.
+#[derive(Clone)]
+pub struct Jwks(Arc<Shared>);
+
+struct Shared {
     address: Option<Address>,
     known: RwLock<Arc<Known>>,
-    asking: tokio::sync::Mutex<()>,
+    asking: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What is known of the issuer's keys.
@@ -58,16 +62,20 @@ impl Jwks {
     /// # Errors
     /// It is neither.
     pub fn at(url: &str) -> Result<Self, FetchError> {
-        let address = Some(Address::new(url)?);
-        Ok(Self { address, known: RwLock::default(), asking: tokio::sync::Mutex::new(()) })
+        Ok(Self::of(Some(Address::new(url)?), Known::default()))
     }
 
     /// The keys of this set, as JSON, for ever. What is no key that could verify a token is left out.
-    #[must_use]
-    pub fn fixed(set: &str) -> Self {
-        let keys = read(set.as_bytes()).unwrap_or_default().into();
-        let known = RwLock::new(Arc::new(Known { keys, fetched: Some(Timestamp::MAX), asked: None }));
-        Self { address: None, known, asking: tokio::sync::Mutex::new(()) }
+    ///
+    /// # Errors
+    /// There is no such key in it.
+    pub fn fixed(set: &str) -> Result<Self, FetchError> {
+        let keys = read(set.as_bytes()).filter(|keys| !keys.is_empty()).ok_or(FetchError::NoKeys)?;
+        Ok(Self::of(None, Known { keys: keys.into(), fetched: Some(Timestamp::MAX), asked: None }))
+    }
+
+    fn of(address: Option<Address>, known: Known) -> Self {
+        Self(Arc::new(Shared { address, known: RwLock::new(Arc::new(known)), asking: Arc::default() }))
     }
 
     /// The key of this id, for this algorithm. Without an id there must be only one that it could be.
@@ -77,7 +85,7 @@ impl Jwks {
         algorithm: Algorithm,
         now: Timestamp,
     ) -> Result<Arc<DecodingKey>, TokenDenial> {
-        let known = self.known();
+        let known = self.0.known();
         let found = known.find(id, algorithm);
         if known.is_fresh(now)
             && let Some(key) = found
@@ -87,21 +95,31 @@ impl Jwks {
         let usable = found.filter(|_| known.is_usable(now));
         // Whoever has a key that will do does not wait for somebody else's question.
         let turn = match &usable {
-            Some(_) => self.asking.try_lock().ok(),
-            None => Some(self.asking.lock().await),
+            Some(_) => self.0.asking.clone().try_lock_owned().ok(),
+            None => Some(self.0.asking.clone().lock_owned().await),
         };
         let asked = match turn {
-            Some(_turn) => self.ask(now).await,
+            Some(turn) => {
+                let shared = self.0.clone();
+                let asking = tokio::spawn(async move {
+                    let asked = shared.ask(now).await;
+                    drop(turn);
+                    asked
+                });
+                asking.await.unwrap_or(Err(NoAnswer))
+            }
             None => Ok(()),
         };
-        let known = self.known();
+        let known = self.0.known();
         match (known.find(id, algorithm).filter(|_| known.is_usable(now)), asked) {
             (Some(key), _) => Ok(key),
             (None, Ok(())) if known.is_usable(now) => Err(TokenDenial::UnknownKey),
             (None, _) => Err(TokenDenial::Unavailable),
         }
     }
+}
 
+impl Shared {
     /// Asks the issuer, unless it was asked a moment ago.
     async fn ask(&self, now: Timestamp) -> Result<(), NoAnswer> {
         let Some(address) = &self.address else { return Ok(()) };
@@ -109,18 +127,19 @@ impl Jwks {
         if known.asked.is_some_and(|asked| later(asked, REST) > now) {
             return Ok(());
         }
-        let answer = fetch::answer(address.get()).await;
-        let keys = answer.and_then(|json| read(&json).ok_or(NoAnswer));
-        let (told, known) = match keys {
-            Ok(keys) => (Ok(()), Known { keys: keys.into(), fetched: Some(now), asked: Some(now) }),
-            Err(no) => (Err(no), Known { asked: Some(now), ..(*known).clone() }),
-        };
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
-        told
+        self.set(Known { asked: Some(now), ..(*known).clone() });
+        let json = fetch::answer(address.get()).await?;
+        let keys = read(&json).ok_or(NoAnswer)?;
+        self.set(Known { keys: keys.into(), fetched: Some(now), asked: Some(now) });
+        Ok(())
     }
 
     fn known(&self) -> Arc<Known> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, known: Known) {
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
     }
 }
 
@@ -157,6 +176,9 @@ fn published(json: &Value) -> Option<Published> {
     if key.common.public_key_use.is_some_and(|used| used != PublicKeyUse::Signature) {
         return None;
     }
+    if key.common.key_operations.is_some_and(|operations| !operations.contains(&KeyOperations::Verify)) {
+        return None;
+    }
     // What kind of key it is says what it may verify, so that none is taken for one of another kind.
     let mut algorithms = match &key.algorithm {
         AlgorithmParameters::RSA(_) => vec![Algorithm::Rs256, Algorithm::Ps256],
@@ -183,6 +205,6 @@ fn published(json: &Value) -> Option<Published> {
 
 impl fmt::Debug for Jwks {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Jwks({} keys)", self.known().keys.len())
+        write!(out, "Jwks({} keys)", self.0.known().keys.len())
     }
 }

@@ -89,6 +89,9 @@ pub enum TokenDenial {
     /// It does not say who it was issued to, or not as a caller can be.
     #[error("the token's claims name no caller")]
     Claims,
+    /// It is good only with a proof that the caller has some key (DPoP, or a certificate), which is not looked at here.
+    #[error("the token is bound to a key of its holder's")]
+    Constrained,
     /// The issuer says that it is not, or no longer, good.
     #[error("the issuer says that the token is not active")]
     Inactive,
@@ -114,6 +117,7 @@ impl TokenDenial {
             Self::Expired => "expired",
             Self::NotYetValid => "not-yet-valid",
             Self::Claims => "claims",
+            Self::Constrained => "constrained",
             Self::Inactive => "inactive",
             Self::Unavailable => "unavailable",
         }

@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use handfast::{
-    Digest, Key, NewRecord, ObjectVersion, Reason, Why, async_trait,
+    Digest, Key, NewRecord, ObjectRef, ObjectVersion, Reason, Why, async_trait,
     clock::{Clock, ManualClock, Timestamp},
     store::{Found, Lifespan, Listed, Selector, SpendId, Store, StoreError},
 };
@@ -22,6 +22,8 @@ pub(crate) enum Bend {
     ForgetsTheFirstReason,
     /// It does not answer.
     DoesNotAnswer,
+    /// It says of every record that it leads here.
+    LeadsTo(ObjectRef),
 }
 
 pub(crate) struct Bent(pub(crate) Arc<dyn Store>, pub(crate) Bend);
@@ -44,6 +46,9 @@ impl Store for Bent {
         let mut found = self.0.find(key).await?;
         if let (Bend::TimeGoesBack(clock), Some(found)) = (&self.1, &mut found) {
             found.now = clock.now();
+        }
+        if let (Bend::LeadsTo(place), Some(found)) = (&self.1, &mut found) {
+            found.record.object.reference = place.clone();
         }
         Ok(found)
     }

@@ -2,7 +2,10 @@
 #![allow(dead_code, reason = "no test needs all of it")]
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -22,16 +25,24 @@ pub(crate) const OURS: &str = "https://mcp.example.com/mcp";
 
 /// What was accounted for: decision and reason.
 #[derive(Default)]
-pub(crate) struct Diary(Mutex<Vec<Value>>);
+pub(crate) struct Diary(Mutex<Vec<Value>>, AtomicBool);
 
 impl AuditSink for Diary {
     fn record(&self, event: &AuditEvent) -> Result<(), AuditError> {
+        if self.1.load(Ordering::SeqCst) {
+            return Err(AuditError("it is closed".into()));
+        }
         self.0.lock().expect("nobody panics").push(event.json());
         Ok(())
     }
 }
 
 impl Diary {
+    /// Nothing more can be kept.
+    pub(crate) fn close(&self) {
+        self.1.store(true, Ordering::SeqCst);
+    }
+
     /// The last event as `action reason`.
     pub(crate) fn last(&self) -> String {
         let all = self.0.lock().expect("nobody panics");
