@@ -21,6 +21,7 @@ mod prompts;
 mod question;
 mod serve;
 mod server;
+mod sessions;
 mod state;
 mod stdio;
 mod surface;
