@@ -13,6 +13,7 @@ pub mod checks;
 pub mod clock;
 pub mod discovery;
 pub mod disposition;
+pub mod errand;
 pub mod evidence;
 pub mod forge;
 pub mod format;

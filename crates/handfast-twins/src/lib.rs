@@ -22,6 +22,7 @@ mod prompts;
 mod question;
 mod serve;
 mod server;
+mod sessions;
 mod state;
 mod stdio;
 mod surface;

@@ -1,5 +1,7 @@
 //! Streamable HTTP: one POST a request, answered by JSON or by a stream of events, read within bounds.
 
+mod visit;
+
 use std::{collections::HashMap, time::Duration};
 
 use handfast_wire::{
@@ -114,7 +116,15 @@ impl Http {
             };
             let sent = client.post(self.url.clone()).headers(headers).body(request.to_value().to_string()).send().await;
             match sent {
-                Ok(response) => self.read(response, identity.who, request).await,
+                Ok(response) => {
+                    if let Some(session) = response.headers().get(headers::SESSION_ID)
+                        && request.method == "initialize"
+                        && response.status().is_success()
+                    {
+                        self.sessions.insert(identity.who, session.clone());
+                    }
+                    self.read(response, request).await
+                }
                 Err(error) if error.is_connect() => {
                     fault(None, Fault::Unreachable(with_hint(chain(&error.without_url()))))
                 }
@@ -172,19 +182,9 @@ impl Http {
         Ok(headers)
     }
 
-    async fn read(&mut self, response: reqwest::Response, who: Who, request: &Request) -> Reply {
+    async fn read(&mut self, response: reqwest::Response, request: &Request) -> Reply {
         let status = response.status();
-        if request.method == "initialize"
-            && status.is_success()
-            && let Some(session) = response.headers().get(headers::SESSION_ID)
-        {
-            self.sessions.insert(who, session.clone());
-        }
-        let streamed = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
+        let streamed = is_stream(&response);
         if status.is_redirection() {
             let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let origin = location.and_then(|to| self.url.join(to).ok()).map(|to| to.origin().ascii_serialization());
@@ -218,7 +218,7 @@ impl Http {
     }
 
     /// Ends the legacy sessions that this run was given. "Clients that no longer need a session SHOULD send DELETE."
-    pub(super) async fn close(mut self, era: &Era, identities: &Identities) {
+    pub(super) async fn end_sessions(&mut self, era: &Era, identities: &Identities) {
         for (who, session) in std::mem::take(&mut self.sessions) {
             let (Ok(mut headers), Ok(client)) = (self.caller_headers(identities.of(who)), self.client_of(who)) else {
                 continue;
@@ -233,6 +233,11 @@ impl Http {
             let _ = client.delete(self.url.clone()).headers(headers).timeout(CLOSING).send().await;
         }
     }
+}
+
+fn is_stream(response: &reqwest::Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
 fn client(url: &Url, options: &HttpOptions) -> Result<reqwest::Client, String> {

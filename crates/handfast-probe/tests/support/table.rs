@@ -6,8 +6,28 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'t> {
     pub(crate) twin: &'t str,
-    /// `verdict reason [severity] [+observation]` of each check, in the order of the catalogue.
+    /// `verdict reason [severity] [+observation]` of the checks of handles and of states.
     pub(crate) checks: [&'t str; 2],
+    /// What all checks of sessions say over HTTP, or those of them that are not plainly refuted, each with its name.
+    pub(crate) sessions: &'t str,
+}
+
+impl<'t> Line<'t> {
+    /// What the line says of one check: `verdict reason [severity] [+observation]`, or `refuted` alone.
+    pub(crate) fn of(&self, check: &str) -> &'t str {
+        match check {
+            "handle-foreign-principal" => self.checks[0],
+            "state-tampered" => self.checks[1],
+            other => {
+                let name = other.strip_prefix("session-").unwrap_or(other);
+                if ["skipped", "errored"].iter().any(|verdict| self.sessions.starts_with(verdict)) {
+                    return self.sessions;
+                }
+                let named = self.sessions.split("; ").find_map(|part| part.strip_prefix(name)?.strip_prefix(' '));
+                named.unwrap_or("refuted")
+            }
+        }
+    }
 }
 
 /// Every line of a table.
@@ -15,8 +35,8 @@ pub(crate) fn lines(table: &str) -> Vec<Line<'_>> {
     let rows = table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     rows.map(|line| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [twin, handle, state] = cells[..] else { panic!("not three columns: {line}") };
-        Line { twin, checks: [handle, state] }
+        let [twin, handle, state, sessions] = cells[..] else { panic!("not four columns: {line}") };
+        Line { twin, checks: [handle, state], sessions }
     })
     .collect()
 }
@@ -35,7 +55,9 @@ pub(crate) fn assert_agrees(table: &str, over: &str, seen: &[(String, String)]) 
     let wrong: Vec<String> = lines(table)
         .iter()
         .filter_map(|line| {
-            let wanted = line.checks.join(" | ");
+            // Over stdio there are no session ids, for any twin.
+            let sessions = if over == "stdio" { "skipped needs-http" } else { line.sessions };
+            let wanted = format!("{} | {sessions}", line.checks.join(" | "));
             let (_, found) = seen.iter().find(|(twin, _)| twin == line.twin)?;
             (*found != wanted).then(|| format!("{} over {over}\n  expected {wanted}\n  found    {found}", line.twin))
         })

@@ -11,6 +11,7 @@ mod names;
 mod noguard;
 mod opaque;
 mod refusals;
+mod sessions;
 mod shared;
 mod sound;
 mod surfaces;
@@ -20,7 +21,13 @@ mod unsteady;
 
 use std::fmt;
 
-use crate::{guards::Guards, http::Host, legacy::Legacy, server::Server};
+use crate::{
+    guards::Guards,
+    http::Host,
+    legacy::Legacy,
+    server::Server,
+    sessions::{SessionGuards, Sessions},
+};
 
 /// A server that can be started by name.
 pub struct Twin {
@@ -34,6 +41,9 @@ pub struct Twin {
 enum Build {
     Modern(fn() -> Box<dyn Guards>),
     Legacy,
+    Sessions(fn() -> Box<dyn SessionGuards>),
+    /// Sessions, and the sound server of the stateless revision at the same place.
+    Both(fn() -> Box<dyn SessionGuards>),
 }
 
 /// Every twin, the five of the beginning first.
@@ -58,6 +68,11 @@ impl Twin {
         match self.build {
             Build::Modern(guards) => Host::Modern(Box::new(Server::new(guards()))),
             Build::Legacy => Host::Legacy(Legacy::default()),
+            Build::Sessions(guards) => Host::Sessions(Box::new(Sessions::new(guards())), None),
+            Build::Both(guards) => {
+                let modern = Box::new(Server::new(sound::plain()));
+                Host::Sessions(Box::new(Sessions::new(guards())), Some(modern))
+            }
         }
     }
 }
@@ -72,8 +87,16 @@ const fn twin(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn
     Twin { name, summary, build: Build::Modern(guards) }
 }
 
+const fn keeps(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn SessionGuards>) -> Twin {
+    Twin { name, summary, build: Build::Sessions(guards) }
+}
+
+const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn SessionGuards>) -> Twin {
+    Twin { name, summary, build: Build::Both(guards) }
+}
+
 #[rustfmt::skip]
-static TWINS: [Twin; 66] = [
+static TWINS: [Twin; 89] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -144,4 +167,28 @@ static TWINS: [Twin; 66] = [
     twin("flaky", "every second foreign use is refused", unsteady::flaky),
     twin("noisy", "sound; on stdio it prints between messages and answers out of order", sound::noisy),
     twin("slow-start", "sound; on stdio it answers only after 300 ms", sound::slow_start),
+    // Sessions of 2025-11-25 and older
+    keeps("sessions", "2025-11-25 and older; sound sessions that hold notes", || Box::new(sessions::Sound)),
+    keeps("revives-unknown", "a request with an unknown session id is carried out", || Box::new(sessions::RevivesUnknown)),
+    keeps("adopts-unknown", "an unknown session id is opened under the id that was sent", || Box::new(sessions::AdoptsUnknown)),
+    keeps("adopts-client-id", "`initialize` takes the session id that the client chose", || Box::new(sessions::AdoptsClientId)),
+    keeps("mints-on-refusal", "a refusal hands out the id of a session that works", || Box::new(sessions::MintsOnRefusal)),
+    keeps("unbound-sessions", "a session serves whoever has its id", || Box::new(sessions::Unbound)),
+    keeps("unbound-get", "anybody's stream is attached to a session by its id", || Box::new(sessions::UnboundGet)),
+    keeps("unbound-delete", "anybody ends a session by its id", || Box::new(sessions::UnboundDelete)),
+    keeps("missing-accepted", "a request without a session id is carried out", || Box::new(sessions::MissingAccepted)),
+    keeps("single-session-fallback", "without a session id the only open session is meant", || Box::new(sessions::SingleSessionFallback)),
+    keeps("outlives-delete", "DELETE is answered and ends nothing", || Box::new(sessions::OutlivesDelete)),
+    keeps("counter-ids", "session ids count up", || Box::new(sessions::CounterIds)),
+    keeps("pointer-ids", "session ids are addresses, and used again", || Box::new(sessions::PointerIds)),
+    keeps("timestamp-ids", "session ids are the time in milliseconds", || Box::new(sessions::TimestampIds)),
+    keeps("health-lists-sessions", "a page that everybody may read tells which sessions are open", || Box::new(sessions::HealthListsSessions)),
+    keeps("checks-token-once", "whether a token has expired is asked at `initialize` only", || Box::new(sessions::ChecksTokenOnce)),
+    keeps("unknown-is-bad-request", "an unknown session id is refused with 400", || Box::new(sessions::UnknownIs(400))),
+    keeps("unknown-is-unauthorized", "an unknown session id is refused with 401", || Box::new(sessions::UnknownIs(401))),
+    keeps("unknown-is-ok", "an unknown session id is refused with 200", || Box::new(sessions::UnknownIs(200))),
+    keeps("session-oracle", "somebody else's session is refused with 403, an unknown one with 404", || Box::new(sessions::Oracle403)),
+    keeps("two-replicas", "two processes take requests in turn, each with sessions of its own", || Box::new(sessions::TwoReplicas)),
+    speaks_both("dual-era", "sound; speaks the stateless revision, and sessions at the same place", || Box::new(sessions::Sound)),
+    speaks_both("dual-era-unbound", "as above, and a session serves whoever has its id", || Box::new(sessions::Unbound)),
 ];
