@@ -29,12 +29,23 @@ pub enum Who {
     Expired,
     /// A guest, where a server knows guests.
     Anonymous,
+    /// A with a token that was issued for the OAuth client itself.
+    ClientIdAudience,
+    /// A with the good token in the query string instead of the header.
+    InQuery,
 }
 
 impl Who {
     /// Those who come only where a profile names them.
-    pub const NAMED: [Self; 6] =
-        [Self::NewToken, Self::OtherClient, Self::OtherTenant, Self::WrongAudience, Self::Expired, Self::Anonymous];
+    pub const NAMED: [Self; 7] = [
+        Self::NewToken,
+        Self::OtherClient,
+        Self::OtherTenant,
+        Self::WrongAudience,
+        Self::Expired,
+        Self::Anonymous,
+        Self::ClientIdAudience,
+    ];
 
     /// How reports name the caller.
     pub fn label(self) -> &'static str {
@@ -49,6 +60,8 @@ impl Who {
             Self::WrongAudience => "A with a wrong audience",
             Self::Expired => "A with an expired token",
             Self::Anonymous => "anonymous",
+            Self::ClientIdAudience => "A with a token for the client",
+            Self::InQuery => "A with the token in the query",
         }
     }
 
@@ -65,6 +78,8 @@ impl Who {
             Self::WrongAudience => 'w',
             Self::Expired => 'e',
             Self::Anonymous => 'g',
+            Self::ClientIdAudience => 'i',
+            Self::InQuery => 'q',
         }
     }
 }
@@ -93,6 +108,7 @@ pub struct Identities {
     b: Identity,
     nobody: Identity,
     impostor: Identity,
+    in_query: Identity,
     named: BTreeMap<Who, Identity>,
 }
 
@@ -120,7 +136,9 @@ impl Identities {
         };
         // The impostor's credential looks like A's, so that only issuing, not shape, can tell them apart.
         let forged = a.as_ref().map(|a| SecretString::from(crate::forge::scrambled(a.expose_secret())));
+        let in_query = Identity { who: Who::InQuery, ..identity(Who::A, a.clone()) };
         Ok(Self {
+            in_query,
             a: identity(Who::A, a),
             b: identity(Who::B, b),
             nobody: Identity { who: Who::Nobody, credential: None, synthetic: false },
@@ -148,6 +166,7 @@ impl Identities {
             Who::B => &self.b,
             Who::Nobody => &self.nobody,
             Who::Impostor => &self.impostor,
+            Who::InQuery => &self.in_query,
             named => self.named.get(&named).unwrap_or(&self.nobody),
         }
     }

@@ -144,6 +144,24 @@ reasons! {
     VerbNotOffered = "verb-not-offered",
     /// The profile names no expired credential of A's.
     NeedsIdentityExpired = "needs-identity:expired",
+    /// A token that should be worthless here was taken: it was issued for somebody else.
+    ForeignTokenTaken = "foreign-token-taken",
+    /// A token whose time is over was taken.
+    ExpiredTokenTaken = "expired-token-taken",
+    /// No token is needed.
+    NoTokenNeeded = "no-token-needed",
+    /// A token was taken from the query string.
+    TokenTakenFromQuery = "token-taken-from-query",
+    /// What should open nothing was refused.
+    TokenRefused = "token-refused",
+    /// A refusal does not lead to the server's metadata, and nothing else does.
+    NoChallenge = "no-challenge",
+    /// A refusal, or a well-known page, leads to the server's metadata.
+    ChallengeThere = "challenge-there",
+    /// The profile names no token of A's for another server.
+    NeedsIdentityWrongAudience = "needs-identity:wrong-audience",
+    /// The profile names no token of A's for the client itself.
+    NeedsIdentityClientIdAudience = "needs-identity:client-id-audience",
     /// No MCP server answered at the address.
     NoServerAnswered = "no-server-answered",
     /// The command cannot be run.

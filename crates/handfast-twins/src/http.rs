@@ -12,6 +12,7 @@ use crate::{
     answer::Refused,
     caller::{Principal, Shown},
     conform,
+    gate::{self, Gate},
     legacy::Legacy,
     server::Server,
     sessions::{self, Sessions},
@@ -113,7 +114,20 @@ impl Reply {
 }
 
 /// Answers what can be answered before the body is read.
-pub(crate) fn at_the_door(host: &Host, method: &str, path: &str, headers: &Headers) -> Result<Principal, Reply> {
+pub(crate) fn at_the_door(
+    host: &Host,
+    method: &str,
+    (path, query): (&str, Option<&str>),
+    headers: &Headers,
+) -> Result<Principal, Reply> {
+    let gate = match host {
+        Host::Modern(server) => server.gate.as_deref(),
+        _ => None,
+    };
+    let says_where = gate.is_none_or(Gate::says_where);
+    if says_where && path == gate::METADATA && method == "GET" {
+        return Err(gate::metadata(headers));
+    }
     if let (Host::Sessions(sessions, _), HEALTH, "GET") = (host, path, method) {
         return Err(sessions.health());
     }
@@ -134,11 +148,17 @@ pub(crate) fn at_the_door(host: &Host, method: &str, path: &str, headers: &Heade
     }
     let shown = Shown::Bearer(headers.bearer());
     let caller = match host {
-        Host::Modern(server) => server.identify(shown),
+        Host::Modern(server) => match gate {
+            Some(gate) => gate::admitted(gate, headers, query),
+            None => server.identify(shown),
+        },
         Host::Legacy(legacy) => legacy.identify(shown),
         Host::Sessions(sessions, _) => sessions.identify(headers.bearer()),
     };
-    caller.ok_or_else(|| Reply::bare(401).with("www-authenticate", "Bearer"))
+    caller.ok_or_else(|| match says_where {
+        true => gate::unauthorized(headers),
+        false => Reply::bare(401).with("www-authenticate", "Bearer"),
+    })
 }
 
 /// Answers one HTTP request of an identified caller.

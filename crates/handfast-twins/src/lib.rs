@@ -12,6 +12,7 @@ mod caller;
 mod clock;
 mod conform;
 mod flaws;
+mod gate;
 mod guards;
 mod http;
 pub mod issuer;

@@ -86,7 +86,7 @@ impl fmt::Debug for Served {
 async fn answer(State((host, answers)): State<(Arc<Host>, Answers)>, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let (method, headers) = (parts.method.as_str(), readable(&parts.headers));
-    let caller = match http::at_the_door(&host, method, parts.uri.path(), &headers) {
+    let caller = match http::at_the_door(&host, method, (parts.uri.path(), parts.uri.query()), &headers) {
         Ok(caller) => caller,
         Err(reply) => return written(reply),
     };

@@ -11,7 +11,7 @@ use handfast_wire::{
 };
 use reqwest::{
     StatusCode, Url,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE},
 };
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -47,6 +47,13 @@ pub fn candidate_urls(url: &Url) -> Vec<Url> {
         .collect()
 }
 
+fn challenge_of(response: &reqwest::Response) -> Option<String> {
+    let values = response.headers().get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+    values
+        .map(|value| value.chars().take(SHOWN_OF_BARE_BODY).collect::<String>())
+        .reduce(|all, one| format!("{all}, {one}"))
+}
+
 /// A URL without user, password, query and fragment.
 pub(super) fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
@@ -62,6 +69,8 @@ pub(super) struct Http {
     identity_header: Option<HeaderName>,
     /// Legacy only: the session that each caller was given.
     sessions: HashMap<Who, HeaderValue>,
+    /// What the last answer wants of whoever shows no good token.
+    challenge: Option<String>,
 }
 
 impl Http {
@@ -79,7 +88,7 @@ impl Http {
         // The first caller's client shows that the options work.
         let clients = HashMap::from([(Who::A, client(&url, &options.http)?)]);
         let options = options.clone();
-        Ok(Self { url, options, clients, extra, identity_header, sessions: HashMap::new() })
+        Ok(Self { url, options, clients, extra, identity_header, sessions: HashMap::new(), challenge: None })
     }
 
     /// Each caller has connections of its own: what a server or a proxy remembers of a connection must not mix A and B.
@@ -114,9 +123,11 @@ impl Http {
                 Ok(client) => client,
                 Err(reason) => return fault(None, Fault::Unreachable(reason)),
             };
-            let sent = client.post(self.url.clone()).headers(headers).body(request.to_value().to_string()).send().await;
+            let sent =
+                client.post(self.url_for(identity)).headers(headers).body(request.to_value().to_string()).send().await;
             match sent {
                 Ok(response) => {
+                    self.challenge = challenge_of(&response);
                     if let Some(session) = response.headers().get(headers::SESSION_ID)
                         && request.method == "initialize"
                         && response.status().is_success()
@@ -168,9 +179,30 @@ impl Http {
         Ok(headers)
     }
 
+    /// Where a caller's requests go: to the endpoint, and for one who shows its token in the query, with that.
+    fn url_for(&self, identity: &Identity) -> Url {
+        let mut url = self.url.clone();
+        if let (Who::InQuery, Some(credential)) = (identity.who, identity.credential()) {
+            url.query_pairs_mut().append_pair("access_token", credential);
+        }
+        url
+    }
+
+    /// The challenge of the last answer.
+    pub(super) fn challenge(&self) -> Option<&str> {
+        self.challenge.as_deref()
+    }
+
+    /// The path of the endpoint.
+    pub(super) fn path(&self) -> &str {
+        self.url.path()
+    }
+
     fn caller_headers(&self, identity: &Identity) -> Result<HeaderMap, String> {
         let mut headers = self.extra.clone();
-        let Some(credential) = identity.credential() else { return Ok(headers) };
+        let Some(credential) = identity.credential().filter(|_| identity.who != Who::InQuery) else {
+            return Ok(headers);
+        };
         let (name, text) = match &self.identity_header {
             Some(name) => (name.clone(), credential.to_owned()),
             None => (AUTHORIZATION, format!("Bearer {credential}")),

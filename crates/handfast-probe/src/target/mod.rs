@@ -272,6 +272,22 @@ impl Target {
         }
     }
 
+    /// The path of the endpoint.
+    pub fn path(&self) -> String {
+        match &self.wire {
+            Wire::Http(http) => http.path().to_owned(),
+            Wire::Stdio(_) => String::new(),
+        }
+    }
+
+    /// What the last answer over HTTP wants of whoever shows no good token (`WWW-Authenticate`).
+    pub fn challenge(&self) -> Option<&str> {
+        match &self.wire {
+            Wire::Http(http) => http.challenge(),
+            Wire::Stdio(_) => None,
+        }
+    }
+
     /// Who the callers are.
     pub fn identities(&self) -> &Identities {
         &self.identities

@@ -15,6 +15,7 @@ mod sessions;
 mod shared;
 mod sound;
 mod surfaces;
+mod tokens;
 mod unbound;
 mod unsigned;
 mod unsteady;
@@ -22,6 +23,7 @@ mod unsteady;
 use std::fmt;
 
 use crate::{
+    gate::Gate,
     guards::Guards,
     http::Host,
     legacy::Legacy,
@@ -40,6 +42,8 @@ pub struct Twin {
 
 enum Build {
     Modern(fn() -> Box<dyn Guards>),
+    /// The sound server, behind a gate that knows tokens.
+    Gated(fn() -> Box<dyn Gate>),
     Legacy,
     Sessions(fn() -> Box<dyn SessionGuards>),
     /// Sessions, and the sound server of the stateless revision at the same place.
@@ -67,6 +71,7 @@ impl Twin {
     pub(crate) fn host(&self) -> Host {
         match self.build {
             Build::Modern(guards) => Host::Modern(Box::new(Server::new(guards()))),
+            Build::Gated(gate) => Host::Modern(Box::new(Server::gated(sound::plain(), gate()))),
             Build::Legacy => Host::Legacy(Legacy::default()),
             Build::Sessions(guards) => Host::Sessions(Box::new(Sessions::new(guards())), None),
             Build::Both(guards) => {
@@ -87,6 +92,10 @@ const fn twin(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn
     Twin { name, summary, build: Build::Modern(guards) }
 }
 
+const fn gated(name: &'static str, summary: &'static str, gate: fn() -> Box<dyn Gate>) -> Twin {
+    Twin { name, summary, build: Build::Gated(gate) }
+}
+
 const fn keeps(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn SessionGuards>) -> Twin {
     Twin { name, summary, build: Build::Sessions(guards) }
 }
@@ -96,7 +105,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 89] = [
+static TWINS: [Twin; 97] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -167,6 +176,15 @@ static TWINS: [Twin; 89] = [
     twin("flaky", "every second foreign use is refused", unsteady::flaky),
     twin("noisy", "sound; on stdio it prints between messages and answers out of order", sound::noisy),
     twin("slow-start", "sound; on stdio it answers only after 300 ms", sound::slow_start),
+    // What it heeds of a token
+    gated("gated", "sound; knows its tokens: whose, for whom, until when", || Box::new(tokens::Sound)),
+    gated("optional-token", "whoever shows no token is let in, and a bad one is refused", || Box::new(tokens::OptionalToken)),
+    gated("open-gate", "lets in whoever comes, with any token or none", || Box::new(tokens::OpenGate)),
+    gated("any-audience", "a token for another server is as good as one of its own", || Box::new(tokens::AnyAudience)),
+    gated("client-as-audience", "a token for the client itself is taken", || Box::new(tokens::ClientAsAudience)),
+    gated("never-expires", "a token that was good once is good for ever", || Box::new(tokens::NeverExpires)),
+    gated("token-in-query", "takes a token from the query string", || Box::new(tokens::TokenInQuery)),
+    gated("no-challenge", "refuses without saying where a token comes from", || Box::new(tokens::NoChallenge)),
     // Sessions of 2025-11-25 and older
     keeps("sessions", "2025-11-25 and older; sound sessions that hold notes", || Box::new(sessions::Sound)),
     keeps("revives-unknown", "a request with an unknown session id is carried out", || Box::new(sessions::RevivesUnknown)),

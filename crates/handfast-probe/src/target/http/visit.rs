@@ -32,7 +32,7 @@ impl Http {
                 Ok(client) => client,
                 Err(reason) => return Visited::lost(Fault::Unreachable(reason)),
             };
-            let mut building = client.request(method_of(sending.verb), self.url.clone()).headers(headers);
+            let mut building = client.request(method_of(sending.verb), self.url_for(identity)).headers(headers);
             if let Some(body) = &sending.body {
                 building = building.body(body.clone());
             }
@@ -66,6 +66,7 @@ impl Http {
     }
 
     async fn visited(&mut self, response: reqwest::Response, sending: &Sending<'_>) -> Visited {
+        self.challenge = super::challenge_of(&response);
         let issued = response.headers().get(wire::SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
         let status = response.status();
         let stream = sending.verb == Verb::Get && status.is_success() && is_stream(&response);
