@@ -32,11 +32,14 @@ fn over_stdio(twin: &str) -> String {
     let (_, report) = report(&arguments);
     assert_eq!(report["target"]["transport"], "stdio", "{twin}");
     let [handle, state] = ["handle-foreign-principal", "state-tampered"].map(|id| cell(check(&report, id)));
-    let checks = report["checks"].as_array().expect("a list").iter();
-    let sessions: BTreeSet<String> =
-        checks.filter(|check| check["id"].as_str().is_some_and(|id| id.starts_with("session-"))).map(cell).collect();
-    let sessions: Vec<String> = sessions.into_iter().collect();
-    format!("{handle} | {state} | {}", sessions.join("; "))
+    let family = |is_of: fn(&str) -> bool| {
+        let checks = report["checks"].as_array().expect("a list").iter();
+        let cells = checks.filter(|check| check["id"].as_str().is_some_and(is_of)).map(cell);
+        cells.collect::<BTreeSet<String>>().into_iter().collect::<Vec<_>>().join("; ")
+    };
+    let sessions = family(|id| id.starts_with("session-"));
+    let tokens = family(|id| id.starts_with("token-") || id == "challenge-missing");
+    format!("{handle} | {state} | {sessions} | {tokens}")
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod support;
 mod table;
 
 use handfast_twins::Answers;
-use support::{probed, served, sessions, verdicts, whole_run_on};
+use support::{probed, served, sessions, tokens, verdicts, whole_run_on};
 
 const TABLE: &str = include_str!("matrix.txt");
 
@@ -14,7 +14,10 @@ async fn seen(answers: Answers) -> Vec<(String, String)> {
     for twin in handfast_twins::all() {
         let served = served(twin.name, answers).await;
         let report = probed(&whole_run_on(&served.url())).await;
-        seen.push((twin.name.to_owned(), format!("{} | {}", verdicts(&report), sessions(&report))));
+        seen.push((
+            twin.name.to_owned(),
+            format!("{} | {} | {}", verdicts(&report), sessions(&report), tokens(&report)),
+        ));
     }
     seen
 }

@@ -41,11 +41,14 @@ pub(super) async fn probed(transports: &[Transport]) -> Result<Vec<Line>, Failur
     Ok(lines)
 }
 
-/// The twins take a token that begins with `expired-` for one whose time is over.
+/// What the twins take for tokens whose time is over, for another server, and for the client itself.
 fn identities() -> Result<Identities, Failure> {
     let given =
         Identities::new(Some("alice".into()), Some("bob".into())).map_err(|error| Failure(error.to_string()))?;
-    Ok(given.with(Who::Expired, "expired-alice".into()))
+    Ok(given
+        .with(Who::Expired, "expired-alice".into())
+        .with(Who::WrongAudience, "elsewhere-alice".into())
+        .with(Who::ClientIdAudience, "client-alice".into()))
 }
 
 fn verdicts(report: &Report) -> Vec<Verdict> {

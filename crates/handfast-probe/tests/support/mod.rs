@@ -42,8 +42,11 @@ pub(crate) fn run_on(url: &str) -> Run {
 /// The same with every check.
 pub(crate) fn whole_run_on(url: &str) -> Run {
     let address = Address::Http(url.parse().expect("a URL"));
-    // The twins take a token that begins so for one whose time is over.
-    let identities = alice_and_bob().with(Who::Expired, "expired-alice".into());
+    // What the twins take for tokens whose time is over, for another server, and for the client.
+    let identities = alice_and_bob()
+        .with(Who::Expired, "expired-alice".into())
+        .with(Who::WrongAudience, "elsewhere-alice".into())
+        .with(Who::ClientIdAudience, "client-alice".into());
     let mut run = Run::new(address, identities);
     run.options.timeout = Duration::from_secs(20);
     run
@@ -120,8 +123,17 @@ pub(crate) fn verdicts(report: &Report) -> String {
 
 /// The verdicts of the checks of sessions as one cell of the table: what all are, or those that are not plainly refuted.
 pub(crate) fn sessions(report: &Report) -> String {
+    cell(report, |id| id.strip_prefix(SESSION))
+}
+
+/// The same of the checks of tokens.
+pub(crate) fn tokens(report: &Report) -> String {
+    cell(report, |id| id.strip_prefix("token-").or((id == "challenge-missing").then_some("challenge-missing")))
+}
+
+fn cell(report: &Report, name: impl Fn(&'static str) -> Option<&'static str>) -> String {
     let seen: Vec<(&str, String)> =
-        report.checks.iter().filter_map(|check| Some((check.id.strip_prefix(SESSION)?, verdict(check)))).collect();
+        report.checks.iter().filter_map(|check| Some((name(check.id)?, verdict(check)))).collect();
     if let Some((_, first)) =
         seen.first().filter(|(_, first)| first.starts_with("skipped") || first.starts_with("errored"))
         && seen.iter().all(|(_, other)| other == first)

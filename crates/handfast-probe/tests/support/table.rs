@@ -10,6 +10,8 @@ pub(crate) struct Line<'t> {
     pub(crate) checks: [&'t str; 2],
     /// What all checks of sessions say over HTTP, or those of them that are not plainly refuted, each with its name.
     pub(crate) sessions: &'t str,
+    /// The same of the checks of tokens.
+    pub(crate) tokens: &'t str,
 }
 
 impl<'t> Line<'t> {
@@ -19,24 +21,32 @@ impl<'t> Line<'t> {
             "handle-foreign-principal" => self.checks[0],
             "state-tampered" => self.checks[1],
             other => {
-                let name = other.strip_prefix("session-").unwrap_or(other);
-                if ["skipped", "errored"].iter().any(|verdict| self.sessions.starts_with(verdict)) {
-                    return self.sessions;
+                let (name, cell) = match other.strip_prefix("session-") {
+                    Some(name) => (name, self.sessions),
+                    None => (other.strip_prefix("token-").unwrap_or(other), self.tokens),
+                };
+                if ["skipped", "errored"].iter().any(|verdict| cell.starts_with(verdict)) {
+                    return cell;
                 }
-                let named = self.sessions.split("; ").find_map(|part| part.strip_prefix(name)?.strip_prefix(' '));
+                let named = cell.split("; ").find_map(|part| part.strip_prefix(name)?.strip_prefix(' '));
                 named.unwrap_or("refuted")
             }
         }
     }
 }
 
+/// What `unread` stands for.
+const UNREAD: &str = "foreign-audience skipped nothing-was-refused; client-id-audience skipped nothing-was-refused; \
+     expired skipped nothing-was-refused; absent-stronger skipped nothing-was-refused; in-query skipped nothing-was-refused";
+
 /// Every line of a table.
 pub(crate) fn lines(table: &str) -> Vec<Line<'_>> {
     let rows = table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     rows.map(|line| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [twin, handle, state, sessions] = cells[..] else { panic!("not four columns: {line}") };
-        Line { twin, checks: [handle, state], sessions }
+        let [twin, handle, state, sessions, tokens] = cells[..] else { panic!("not five columns: {line}") };
+        let tokens = if tokens == "unread" { UNREAD } else { tokens };
+        Line { twin, checks: [handle, state], sessions, tokens }
     })
     .collect()
 }
@@ -55,9 +65,10 @@ pub(crate) fn assert_agrees(table: &str, over: &str, seen: &[(String, String)]) 
     let wrong: Vec<String> = lines(table)
         .iter()
         .filter_map(|line| {
-            // Over stdio there are no session ids, for any twin.
-            let sessions = if over == "stdio" { "skipped needs-http" } else { line.sessions };
-            let wanted = format!("{} | {sessions}", line.checks.join(" | "));
+            // Over stdio there are no session ids and no tokens, for any twin.
+            let none = "skipped needs-http";
+            let (sessions, tokens) = if over == "stdio" { (none, none) } else { (line.sessions, line.tokens) };
+            let wanted = format!("{} | {sessions} | {tokens}", line.checks.join(" | "));
             let (_, found) = seen.iter().find(|(twin, _)| twin == line.twin)?;
             (*found != wanted).then(|| format!("{} over {over}\n  expected {wanted}\n  found    {found}", line.twin))
         })
