@@ -70,74 +70,98 @@ pub fn who_am_i(tools: &[Tool], may_call: impl Fn(&Tool) -> bool) -> Option<Call
     Some(discovery::tool_call(tool, arguments::synthesise(&tool.input, &Wish::default()).ok()?))
 }
 
-/// Looks for what there is to do. `first` and `second` are two sessions of A's; `plain` works in both, and `listed` is what
-/// it was answered with.
+/// What a session's tools seem to be good for.
+#[derive(Debug)]
+pub struct Seen {
+    who_am_i: Option<Call>,
+    /// Two tools, and what the first was given to keep.
+    pairs: Vec<(Memory, Canary)>,
+}
+
+/// Looks at the tools of a session of A's: who tells the caller's name, and who shows what another kept.
 ///
 /// # Errors
 /// A [`Halt`] when the run's bounds are reached or the server is gone.
-pub async fn find(
-    trial: &mut Trial<'_, '_>,
-    first: &str,
-    listed: &Answer,
-    second: &str,
-    plain: Errand,
-) -> Result<Errand, Halt> {
+pub async fn look(trial: &mut Trial<'_, '_>, session: &str, listed: &Answer) -> Result<Seen, Halt> {
     let nodes = listed.result().and_then(|result| result.get("tools")?.as_array().cloned());
     let tools: Vec<Tool> = nodes.iter().flatten().take(MOST_TOOLS).filter_map(surface::tool).collect();
     let who_am_i = match who_am_i(&tools, |tool| trial.session.may_call(tool)) {
         Some(call) => {
-            let told = post(trial, "who-am-i", first, &call).await?;
+            let told = post(trial, "who-am-i", session, &call).await?;
             (told.disposition == Disposition::Accepted).then_some(call)
         }
         None => None,
     };
-    let memory = memory(trial, &tools, first, second).await?;
-    let call = memory.as_ref().map(|memory| memory.read.clone()).or_else(|| who_am_i.clone()).unwrap_or(plain.call);
-    Ok(Errand { call, who_am_i, memory })
-}
-
-async fn memory(trial: &mut Trial<'_, '_>, tools: &[Tool], first: &str, second: &str) -> Result<Option<Memory>, Halt> {
-    let may = |tool: &&Tool| trial.session.may_call(tool);
-    let named =
-        |tool: &Tool, known: &[&str]| names::words(&tool.name).iter().any(|word| known.contains(&word.as_str()));
-    let writers: Vec<Tool> = tools
-        .iter()
-        .filter(may)
-        .filter(|tool| !tool.read_only && named(tool, &KEEPING))
-        .filter(|tool| discovery::required(tool).iter().all(|name| !names::names_a_handle(name)))
-        .take(MOST_PAIRED)
-        .cloned()
-        .collect();
-    let readers: Vec<Tool> = tools
-        .iter()
-        .filter(may)
-        .filter(|tool| discovery::required(tool).is_empty() && (tool.read_only || named(tool, &SHOWING)))
-        .filter(|tool| !WHO_AM_I.contains(&names::words(&tool.name).join("_").as_str()))
-        .take(MOST_PAIRED)
-        .cloned()
-        .collect();
+    let (writers, readers) = (writers(trial, &tools), readers(trial, &tools));
+    let mut pairs = Vec::new();
     for write in writers.into_iter().filter(|_| !readers.is_empty()) {
         let canary = trial.canary(Who::A);
         let Some(keep) = kept(&write, &canary) else { continue };
-        if post(trial, "keep", first, &keep).await?.disposition != Disposition::Accepted {
+        if post(trial, "keep", session, &keep).await?.disposition != Disposition::Accepted {
             continue;
         }
         for tool in &readers {
             let Ok(arguments) = arguments::synthesise(&tool.input, &Wish::default()) else { continue };
             let read = discovery::tool_call(tool, arguments);
-            let shows = |answer: &Answer| shown(answer, &canary);
-            if !shows(&post(trial, "show", first, &read).await?) {
-                continue;
-            }
-            // What another session of the same user shows as well is not kept by the session.
-            let elsewhere = post(trial, "show-elsewhere", second, &read).await?;
-            let accepted = elsewhere.disposition == Disposition::Accepted;
-            if accepted && !shows(&elsewhere) && shows(&post(trial, "show", first, &read).await?) {
-                return Ok(Some(Memory { write, read }));
+            if shown(&post(trial, "show", session, &read).await?, &canary) {
+                pairs.push((Memory { write: write.clone(), read }, canary.clone()));
             }
         }
     }
-    Ok(None)
+    Ok(Seen { who_am_i, pairs })
+}
+
+/// What there is to do, by what is seen in a second session of A's: what that shows as well is not kept by the first.
+/// `plain` works in both.
+///
+/// # Errors
+/// As [`look`].
+pub async fn choose(
+    trial: &mut Trial<'_, '_>,
+    seen: Seen,
+    first: &str,
+    second: &str,
+    plain: Errand,
+) -> Result<Errand, Halt> {
+    let mut memory = None;
+    for (pair, canary) in seen.pairs {
+        let elsewhere = post(trial, "show-elsewhere", second, &pair.read).await?;
+        let apart = elsewhere.disposition == Disposition::Accepted && !shown(&elsewhere, &canary);
+        if !apart {
+            continue;
+        }
+        let again = post(trial, "show", first, &pair.read).await?;
+        // A server that keeps one session for each caller has ended the first: then it was the session that kept it.
+        if shown(&again, &canary) || matches!(again.disposition, Disposition::Refused(_)) {
+            memory = Some(pair);
+            break;
+        }
+    }
+    let best = memory.as_ref().map(|memory: &Memory| memory.read.clone()).or_else(|| seen.who_am_i.clone());
+    Ok(Errand { call: best.unwrap_or(plain.call), who_am_i: seen.who_am_i, memory })
+}
+
+/// Tools that keep a text and need nothing else.
+fn writers(trial: &Trial<'_, '_>, tools: &[Tool]) -> Vec<Tool> {
+    let keeps = |tool: &&Tool| {
+        let needs_a_handle = discovery::required(tool).iter().any(|name| names::names_a_handle(name));
+        trial.session.may_call(tool) && !tool.read_only && named(tool, &KEEPING) && !needs_a_handle
+    };
+    tools.iter().filter(keeps).take(MOST_PAIRED).cloned().collect()
+}
+
+/// Tools that show something and need nothing for it.
+fn readers(trial: &Trial<'_, '_>, tools: &[Tool]) -> Vec<Tool> {
+    let shows = |tool: &&Tool| {
+        let is_who = WHO_AM_I.contains(&names::words(&tool.name).join("_").as_str());
+        let shows = tool.read_only || named(tool, &SHOWING);
+        trial.session.may_call(tool) && shows && !is_who && discovery::required(tool).is_empty()
+    };
+    tools.iter().filter(shows).take(MOST_PAIRED).cloned().collect()
+}
+
+fn named(tool: &Tool, known: &[&str]) -> bool {
+    names::words(&tool.name).iter().any(|word| known.contains(&word.as_str()))
 }
 
 /// Whether an answer shows a canary that its caller did not send.

@@ -11,6 +11,7 @@ pub mod canary;
 pub mod check;
 pub mod checks;
 pub mod clock;
+pub mod credential;
 pub mod discovery;
 pub mod disposition;
 pub mod errand;

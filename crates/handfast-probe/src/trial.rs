@@ -78,6 +78,12 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// What came outside of any experiment.
+    pub fn of(reply: Reply) -> Self {
+        let disposition = disposition::of(&reply);
+        Self { reply, disposition, sent: Vec::new(), step: 0, issued: None, stream: false, last_words: String::new() }
+    }
+
     /// The result, where there is one.
     pub fn result(&self) -> Option<&Value> {
         match &self.reply.body {

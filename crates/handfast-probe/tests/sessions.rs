@@ -299,3 +299,36 @@ async fn ordinary_calls_find_their_sessions_again() {
     let tools = |value: &Value| value["params"]["name"].is_string();
     assert!(front.seen().iter().rev().take(40).any(|seen| tools(&seen.body)));
 }
+
+#[tokio::test]
+async fn one_id_for_everybody_is_one_session_and_says_nothing_of_owners() {
+    // Ids are all one and the same: what B does under it, B does in its own session.
+    let one = |_: usize, request: &Recorded| match (request.verb.as_str(), request.method()) {
+        ("DELETE", _) => Act::Status(405, Vec::new()),
+        (_, "initialize") => Act::Under("the-one-and-only-session"),
+        _ => Act::Forward,
+    };
+    let report = report_of("adopts-client-id", one).await;
+
+    assert!(!verdict(check(&report, FOREIGN)).starts_with("confirmed"), "{}", verdict(check(&report, FOREIGN)));
+}
+
+#[tokio::test]
+async fn silence_at_initialize_is_not_the_absence_of_sessions() {
+    for (act, reason) in [(Act::Hang, "timed-out"), (Act::Status(503, Vec::new()), "unclear"), (Act::Close, "unclear")]
+    {
+        let opens = move |_: usize, request: &Recorded| {
+            if request.method() == "initialize" { act.clone() } else { Act::Forward }
+        };
+        let (_served, front) = behind("sound", opens).await;
+        let mut run = session_run_on(&front.url());
+        run.options.timeout = std::time::Duration::from_millis(300);
+
+        let (report, took) = support::timed(probed(&run)).await;
+
+        for check in &report.checks {
+            assert_eq!((check.verdict, check.reason.slug()), (Verdict::Errored, reason), "{}", check.detail);
+        }
+        assert!(took.as_secs() < 5, "it is asked once: {took:?}");
+    }
+}

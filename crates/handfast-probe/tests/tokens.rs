@@ -13,7 +13,7 @@ use handfast_twins::Answers;
 use serde_json::{Value, json};
 use support::{
     alice_and_bob, as_json, check, entry,
-    front::{Act, Front, Recorded},
+    front::{Act, Front, Recorded, json_answer},
     made_up, probed, served, story, verdict,
 };
 
@@ -105,10 +105,7 @@ async fn the_evidence_is_what_was_said_and_no_token_is_in_it() {
     let row = entry(found, "tools/call whoami");
     let steps: Vec<String> =
         story(found, row).into_iter().map(|(step, disposition)| format!("{step} {disposition}")).collect();
-    assert_eq!(
-        steps,
-        ["own-token accepted", "unissued-token refused", "subject accepted", "own-token-again accepted"]
-    );
+    assert_eq!(steps, ["own-token accepted", "unissued-token refused", "subject accepted", "own-token-again accepted"]);
     for twin in ["any-audience", "token-in-query", "optional-token"] {
         let written = as_json(&report_of(twin, all()).await).to_string();
         assert!(!written.contains("elsewhere-alice") && !written.contains("access_token=alice"), "{twin}: {written}");
@@ -124,7 +121,7 @@ async fn a_token_in_the_query_stands_there_alone() {
     run.checks.retain(|check| check.id == "token-in-query");
     probed(&run).await;
 
-    let recorded = front.recorded();
+    let recorded = front.seen();
     let in_query: Vec<&Recorded> = recorded.iter().filter(|request| request.path.contains("access_token")).collect();
     assert_eq!(in_query.len(), 2);
     for request in in_query {
@@ -156,7 +153,7 @@ async fn an_outage_is_no_refusal_and_what_wavers_is_no_verdict() {
 async fn either_way_to_the_metadata_will_do() {
     let with_page = |page: &'static str, text: &'static str| {
         fronted("no-challenge", all(), move |request| match request.path.as_str() {
-            path if path == page => Act::Json(200, text.parse().expect("JSON")),
+            path if path == page => Act::Raw(vec![json_answer(200, &text.parse().expect("JSON"))]),
             _ => Act::Forward,
         })
     };

@@ -110,6 +110,7 @@ async fn each_flaw_leaves_out_one_guard_and_no_other() {
     for (twin, guards) in [
         ("sessions", &[][..]),
         ("dual-era", &[]),
+        ("one-session-each", &[]),
         ("revives-unknown", &["unknown"]),
         ("adopts-unknown", &["unknown"]),
         ("adopts-client-id", &["presented"]),

@@ -71,7 +71,7 @@ impl Visited {
 }
 
 /// Whether the server issues session ids, and in which revision it speaks then.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Issues {
     /// It does, in this revision.
     Ids(String),
@@ -79,6 +79,8 @@ pub enum Issues {
     None,
     /// It does not answer `initialize` with a result. Holds what it says.
     NoOlderRevision(String),
+    /// The answer says neither yes nor no.
+    Unclear(Reply),
     /// There is no HTTP here, and so there are no session ids.
     NoHttp,
 }
@@ -159,10 +161,10 @@ impl Target {
                 (Body::Result(_), None) => return Issues::None,
                 // A version that is not spoken is answered by an error; one older may be.
                 (Body::Error(error), _) => said = format!("JSON-RPC error {}: {}", error.code, error.message),
-                (Body::Bare(_), _) => {
+                (Body::Bare(_), _) if matches!(visited.reply.status, Some(400..=428)) => {
                     return Issues::NoOlderRevision(format!("HTTP {}", visited.reply.status.unwrap_or_default()));
                 }
-                (Body::Fault(fault), _) => return Issues::NoOlderRevision(fault.to_string()),
+                _ => return Issues::Unclear(visited.reply),
             }
         }
         Issues::NoOlderRevision(said)

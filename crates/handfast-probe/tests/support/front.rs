@@ -78,6 +78,8 @@ pub(crate) enum Act {
     As(&'static str),
     /// Let the twin answer a request that names no session.
     WithoutSession,
+    /// Let the twin answer a request that names this session.
+    Under(&'static str),
     /// Let the twin answer, and change the body of its answer.
     Changed(fn(&str) -> String),
     /// Both.
@@ -184,10 +186,15 @@ async fn serve(
     let request = match act {
         Act::As(token) | Act::AsChanged(token, _) => request.from(token),
         Act::WithoutSession => request.without_session(),
+        Act::Under(id) => {
+            let mut named = request.without_session();
+            named.headers.push(("mcp-session-id".to_owned(), id.to_owned()));
+            named
+        }
         _ => request,
     };
     match act {
-        Act::Forward | Act::As(_) | Act::WithoutSession => {
+        Act::Forward | Act::As(_) | Act::WithoutSession | Act::Under(_) => {
             let reply = forward(&request, upstream.expect("somebody to forward to")).await?;
             remember(cache, &request, &reply);
             socket.write_all(&reply).await

@@ -105,7 +105,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 97] = [
+static TWINS: [Twin; 98] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -206,6 +206,7 @@ static TWINS: [Twin; 97] = [
     keeps("unknown-is-unauthorized", "an unknown session id is refused with 401", || Box::new(sessions::UnknownIs(401))),
     keeps("unknown-is-ok", "an unknown session id is refused with 200", || Box::new(sessions::UnknownIs(200))),
     keeps("session-oracle", "somebody else's session is refused with 403, an unknown one with 404", || Box::new(sessions::Oracle403)),
+    keeps("one-session-each", "sound; who opens a session loses the one before", || Box::new(sessions::OneEach)),
     keeps("two-replicas", "two processes take requests in turn, each with sessions of its own", || Box::new(sessions::TwoReplicas)),
     speaks_both("dual-era", "sound; speaks the stateless revision, and sessions at the same place", || Box::new(sessions::Sound)),
     speaks_both("dual-era-unbound", "as above, and a session serves whoever has its id", || Box::new(sessions::Unbound)),

@@ -57,6 +57,11 @@ pub(crate) trait SessionGuards: Send + Sync {
         false
     }
 
+    /// Whether who opens a session loses the one before. Not a guard.
+    fn keeps_one_each(&self) -> bool {
+        false
+    }
+
     /// How many processes, each with a memory of its own, take requests in turn. Not a guard.
     fn replicas(&self) -> usize {
         1

@@ -109,6 +109,9 @@ impl Sessions {
                 Some(presented) => presented.to_owned(),
                 None => self.fresh(&memory),
             };
+            if self.guards.keeps_one_each() {
+                memory.retain(|_, session| session.owner != *caller);
+            }
             memory.insert(id.clone(), Open::of(caller.clone()));
             return http::frame(answers, request, Ok(legacy::initialized(request))).with(SESSION_HEADER, &id);
         }

@@ -71,6 +71,7 @@ async fn post(
     observations: &mut Vec<Observation>,
 ) -> Result<Row, Halt> {
     let (a, b) = (scene::live(trial, Who::A, errand).await?, scene::live(trial, Who::B, errand).await?);
+    scene::distinct(&a, &b)?;
     let unissued = scene::unissued(trial, Who::B, Verb::Post, &a, errand).await?;
     let canary = plant(trial, &a, errand).await?;
     let mut plan = ControlPlan::default();

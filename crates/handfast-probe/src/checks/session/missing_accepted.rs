@@ -22,7 +22,7 @@ pub(super) static CHECK: Check = Check {
     spec_url: "https://modelcontextprotocol.io/specification/2025-11-25/basic/transports",
     help: include_str!("missing_accepted.md"),
     level: Level::Should,
-    severity: Severity::Medium,
+    severity: Severity::High,
     cwe: &[306, 639],
     run,
 };
@@ -56,7 +56,8 @@ fn entry(open: usize) -> &'static str {
 async fn with_open(trial: &mut Trial<'_, '_>, errand: &Errand, open: usize) -> Result<Row, Halt> {
     let a = scene::live(trial, Who::A, errand).await?;
     if open > 1 {
-        scene::live(trial, Who::A, errand).await?;
+        // Of B's: a server may keep one for each caller.
+        scene::live(trial, Who::B, errand).await?;
     }
     let canary = trial.canary(Who::A);
     let memory = errand.memory.as_ref().and_then(|memory| Some((memory, memory.write(&canary)?)));
@@ -90,10 +91,10 @@ async fn with_open(trial: &mut Trial<'_, '_>, errand: &Errand, open: usize) -> R
         let detail = format!("without any session id B is shown what A keeps in its session: `{}`", canary.long);
         confirmed(Severity::High, detail)
     } else if in_session {
-        confirmed(CHECK.severity, "without any session id A's request was carried out in A's session".to_owned())
+        confirmed(Severity::Medium, "without any session id A's request was carried out in A's session".to_owned())
     } else if subject.disposition == Disposition::Accepted {
-        let severity = if unissued.is_honoured() { Severity::Low } else { CHECK.severity };
-        confirmed(severity, format!("a request without any session id was carried out: {said}"))
+        // Nothing shows that it was carried out in anybody's session.
+        confirmed(Severity::Low, format!("a request without any session id was carried out: {said}"))
     } else {
         let detail = format!("a request without a session id is refused: {said}");
         Row::refuted(&controls, entry(open), Reason::SessionGuardHeld, detail)

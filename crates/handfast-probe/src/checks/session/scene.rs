@@ -56,6 +56,11 @@ pub(super) async fn enter(trial: &mut Trial<'_, '_>) -> Result<Errand, Halt> {
         Issues::None => {
             return Err(Halt::skipped(Reason::NoSessionIssued, "the server answers `initialize` without a session id"));
         }
+        Issues::Unclear(reply) => {
+            let answer = Answer::of(reply);
+            let detail = format!("whether the server opens sessions is not known: {}", answer.said());
+            return Err(answer.lost().unwrap_or_else(|| Halt::errored(Reason::Unclear, detail)));
+        }
         Issues::NoOlderRevision(said) => {
             let detail = format!("the server opens no session: `initialize` is answered with {said}");
             return Err(Halt::skipped(Reason::NoSessionIssued, trial.clean(&detail)));
@@ -76,8 +81,9 @@ pub(super) async fn enter(trial: &mut Trial<'_, '_>) -> Result<Errand, Halt> {
         }
         Err(halt) => return Err(halt),
     };
+    let pairs = errand::look(trial, &first.id, &first.answer).await?;
     let second = live(trial, Who::A, &plain).await?;
-    let found = errand::find(trial, &first.id, &first.answer, &second.id, plain).await?;
+    let found = errand::choose(trial, pairs, &first.id, &second.id, plain).await?;
     trial.session.errand = Some(found.clone());
     trial.session.target.end_visits().await;
     Ok(found)
@@ -140,6 +146,12 @@ async fn works(trial: &mut Trial<'_, '_>, step: &str, who: Who, id: &str, errand
             Err(Halt::errored(Reason::Unstable, detail))
         }
     }
+}
+
+/// Two sessions under one id are one session: what B does in it says nothing.
+pub(super) fn distinct(a: &Live, b: &Live) -> Result<(), Halt> {
+    let skipped = || Halt::skipped(Reason::SessionWitnessUnusable, "A and B are given the same session id");
+    if a.id == b.id { Err(skipped()) } else { Ok(()) }
 }
 
 /// An id that nobody issued, shaped like one that was.

@@ -52,12 +52,15 @@ async fn of_verb(
     errand: &Errand,
     observations: &mut Vec<Observation>,
 ) -> Result<Row, Halt> {
-    let a = scene::live(trial, Who::A, errand).await?;
     let ended = ended(trial, errand).await?;
+    let can_end = ended.is_some();
+    let a = scene::live(trial, Who::A, errand).await?;
+    // A server may give the id out again.
+    let ended = ended.filter(|ended| *ended != a.id);
     if verb != Verb::Delete {
         let own = scene::present(trial, "owner-use", Who::A, verb, Some(&a.id), errand).await?;
         scene::offered(&own)?;
-    } else if ended.is_none() {
+    } else if !can_end {
         return Err(Halt::skipped(Reason::VerbNotOffered, "the server does not let its clients end a session"));
     }
     let subject = scene::unissued(trial, Who::A, verb, &a, errand).await?;

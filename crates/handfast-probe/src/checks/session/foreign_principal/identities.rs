@@ -44,7 +44,9 @@ pub(super) async fn told_apart(trial: &mut Trial<'_, '_>, errand: &Errand) -> Re
         let b = name_of(trial, Who::B, errand, call).await?;
         let again = name_of(trial, Who::A, errand, call).await?;
         match (a, b) {
-            (Some(a), Some(b)) if a != b && again.as_ref() == Some(&a) => return Ok(Some(Names { a, b })),
+            (Some(a), Some(b)) if a != b && again.as_ref() == Some(&a) => {
+                return Ok(Some(Names { a, b }));
+            }
             (Some(a), Some(b)) if a == b => alike = Some(a),
             _ => {}
         }
@@ -73,7 +75,8 @@ async fn name_of(trial: &mut Trial<'_, '_>, who: Who, errand: &Errand, call: &Ca
     let given = marker::names_given(result).into_values().next();
     let whole = marker::visible_text(result).trim().to_owned();
     let is_name = !whole.is_empty() && whole.len() <= 200 && !whole.contains(char::is_whitespace);
-    Ok(given.or_else(|| is_name.then_some(whole)))
+    // Shorter ones stand in any text.
+    Ok(given.or_else(|| is_name.then_some(whole)).filter(|name| name.chars().count() >= SHORTEST_NAME))
 }
 
 /// Whether no session is opened for nobody and for an impostor: then the server knows the credentials that it takes, and
@@ -88,3 +91,5 @@ async fn refuses_others(trial: &mut Trial<'_, '_>) -> Result<bool, Halt> {
     }
     Ok(true)
 }
+
+const SHORTEST_NAME: usize = 3;

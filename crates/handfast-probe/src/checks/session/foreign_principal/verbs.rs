@@ -19,6 +19,7 @@ pub(super) async fn get(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Ro
     let unissued = scene::unissued(trial, Who::B, Verb::Get, &b, errand).await?;
     // No stream was attached to this one yet: a server may take one for each session.
     let a = scene::live(trial, Who::A, errand).await?;
+    scene::distinct(&a, &b)?;
     let mut plan = ControlPlan::default();
     plan.accepts(&own, |said| Halt::errored(Reason::ControlFailed, said))?;
     plan.presents_unissued(&unissued.answer, std::slice::from_ref(&unissued.id))?;
@@ -57,6 +58,7 @@ pub(super) async fn delete(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result
     let own = scene::present(trial, "stranger-ends-own", Who::B, Verb::Delete, Some(&b.id), errand).await?;
     scene::offered(&own)?;
     let a = scene::live(trial, Who::A, errand).await?;
+    scene::distinct(&a, &b)?;
     let unissued = scene::unissued(trial, Who::B, Verb::Delete, &a, errand).await?;
     let untouched = scene::still_live(trial, &a, errand).await?;
     let mut plan = ControlPlan::default();
