@@ -79,6 +79,9 @@ pub struct Identities {
     /// A token of A's whose time is over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expired: Option<Source>,
+    /// A token of A's for the OAuth client itself, as an ID token is.
+    #[serde(rename = "client-id-audience", skip_serializing_if = "Option::is_none")]
+    pub client_id_audience: Option<Source>,
     /// A guest's token.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anonymous: Option<Source>,
@@ -100,6 +103,7 @@ impl Identities {
             ("other-tenant", Who::OtherTenant, &self.other_tenant),
             ("wrong-audience", Who::WrongAudience, &self.wrong_audience),
             ("expired", Who::Expired, &self.expired),
+            ("client-id-audience", Who::ClientIdAudience, &self.client_id_audience),
             ("anonymous", Who::Anonymous, &self.anonymous),
         ];
         sources.into_iter().filter_map(|(name, who, source)| Some((name, who, source.as_ref()?)))
@@ -311,7 +315,7 @@ const EXAMPLES: &str = "
 # header = \"X-Api-Key\"                 # instead of `Authorization: Bearer`
 #
 # [identities.expired]                 # a token of A's whose time is over; also a-new-token, same-user-other-client,
-# env = \"EXPIRED_TOKEN_OF_ALICE\"       # other-tenant, wrong-audience, anonymous, a, b
+# env = \"EXPIRED_TOKEN_OF_ALICE\"       # other-tenant, wrong-audience, client-id-audience, anonymous, a, b
 #                                      # or: value = \"...\", or: command = [\"./token\", \"alice\"]
 # [identities.other-tenant.client_credentials]
 # token_url = \"https://issuer.example.com/token\"

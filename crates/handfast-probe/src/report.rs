@@ -204,7 +204,15 @@ impl Totals {
 
 /// Whether a reason says that there is nothing to test, and not that it could not be tested.
 fn reason_is_absence(reason: Reason) -> bool {
-    matches!(reason, Reason::NoSessionIssued | Reason::NeedsHttp | Reason::VerbNotOffered)
+    matches!(
+        reason,
+        Reason::NoSessionIssued
+            | Reason::NeedsHttp
+            | Reason::VerbNotOffered
+            | Reason::NeedsIdentityWrongAudience
+            | Reason::NeedsIdentityClientIdAudience
+            | Reason::NeedsIdentityExpired
+    )
 }
 
 impl Report {
@@ -246,7 +254,7 @@ impl Report {
         let checks = self.checks.iter().map(|check| (check.verdict, check.reason));
         let points = self.checks.iter().flat_map(|check| &check.evidence.entry_points);
         let points = points.map(|point| (point.row.verdict, point.row.reason));
-        // What the server does not have was not left untested.
+        // What the server does not have, or what only a token of a rare kind could show, was not left untested.
         let untested = |(verdict, reason)| verdict == Verdict::Skipped && !reason_is_absence(reason);
         match () {
             () if confirmed > 0 => 1,
