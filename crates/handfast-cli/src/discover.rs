@@ -27,7 +27,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     if let Some(path) = args.write.as_ref().filter(|path| path.exists()) {
         return Err(Failure(format!("{} exists already; choose another name, or move it away", path.display())));
     }
-    let run = args.settings.into_run()?;
+    let run = args.settings.into_run().await?;
     output::complain(NOTICE);
     let found = {
         let progress = Progress::start();

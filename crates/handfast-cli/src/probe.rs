@@ -54,7 +54,7 @@ pub(crate) enum Format {
 /// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let checks = settings::chosen(&args.checks)?;
-    let mut run = args.settings.into_run()?;
+    let mut run = args.settings.into_run().await?;
     run.checks = checks;
     if let Some(path) = &args.output {
         output::writable(path)?;

@@ -6,12 +6,13 @@ use clap::Args;
 use handfast_probe::{
     check::Check,
     checks,
+    credential::Environment,
     identity::{Identities, Who},
     profile::Profile,
     runner::Run,
     target::{self, Address, ExtraHeader, HttpOptions, Options, StdioOptions},
 };
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 use crate::{address, input::read, output::Failure};
 
@@ -84,12 +85,23 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// The run that these settings describe.
-    pub(crate) fn into_run(self) -> Result<Run, Failure> {
+    pub(crate) async fn into_run(self) -> Result<Run, Failure> {
         let address = address::parse(self.target.as_deref(), &self.command)?;
         let profile = self.profile.as_deref().map(read_profile).transpose()?.unwrap_or_default();
-        let identities = identities(self.identity_a, self.identity_b, &profile)?;
+        let ca_certificates =
+            self.ca_file.as_deref().map(|path| read(path, "PEM file")).transpose()?.map(String::into_bytes);
+        let named =
+            fetched(&profile, &[self.identity_a.is_some(), self.identity_b.is_some()], ca_certificates.as_deref())
+                .await?;
+        let of = |who: Who| named.iter().find(|(named, _)| *named == who).map(|(_, credential)| credential.clone());
+        let given = [(self.identity_a, Who::A), (self.identity_b, Who::B)]
+            .map(|(given, who)| given.map(SecretString::from).or_else(|| of(who)));
+        let mut identities = identities(given, &profile)?;
+        for (who, credential) in named.into_iter().filter(|(who, _)| Who::NAMED.contains(who)) {
+            identities = identities.with(who, credential);
+        }
         if matches!(address, Address::Http(_)) {
-            for who in [Who::A, Who::B] {
+            for who in [Who::A, Who::B].into_iter().chain(Who::NAMED) {
                 let credential = identities.of(who).credential().unwrap_or_default();
                 if !credential.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
                     return Err(Failure(format!(
@@ -99,8 +111,6 @@ impl Settings {
                 }
             }
         }
-        let ca_certificates =
-            self.ca_file.as_deref().map(|path| read(path, "PEM file")).transpose()?.map(String::into_bytes);
         let headers = self.headers.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>()?;
         let mut run = Run::new(address, identities);
         run.options = Options {
@@ -112,10 +122,7 @@ impl Settings {
                 headers,
                 identity_header: profile.identities.header.clone(),
             },
-            stdio: StdioOptions {
-                hidden: profile.identities.a_env.iter().chain(&profile.identities.b_env).cloned().collect(),
-                ..StdioOptions::default()
-            },
+            stdio: StdioOptions { hidden: profile.identities.variables(), ..StdioOptions::default() },
             ..Options::default()
         };
         if let Some(key) = &profile.identities.meta_key {
@@ -151,9 +158,29 @@ fn read_profile(path: &std::path::Path) -> Result<Profile, Failure> {
     Profile::parse(&read(path, "profile")?).map_err(|error| fail(error.to_string()))
 }
 
-fn identities(a: Option<String>, b: Option<String>, profile: &Profile) -> Result<Identities, Failure> {
-    let secret = |given: Option<String>, variable: &Option<String>, published: &str, which: &str| {
-        let from = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+/// The credentials that the profile names, those apart that the command line gives.
+async fn fetched(
+    profile: &Profile,
+    given: &[bool; 2],
+    ca_certificates: Option<&[u8]>,
+) -> Result<Vec<(Who, SecretString)>, Failure> {
+    let environment: Environment = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .collect();
+    let mut fetched = Vec::new();
+    for (name, who, source) in profile.identities.sources() {
+        if (who == Who::A && given[0]) || (who == Who::B && given[1]) {
+            continue;
+        }
+        let credential = source.fetch(&environment, ca_certificates).await;
+        fetched.push((who, credential.map_err(|error| Failure(format!("identity {name} of the profile: {error}")))?));
+    }
+    Ok(fetched)
+}
+
+fn identities([a, b]: [Option<SecretString>; 2], profile: &Profile) -> Result<Identities, Failure> {
+    let secret = |given: Option<SecretString>, variable: &Option<String>, published: &str, which: &str| {
+        let from = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty()).map(SecretString::from);
         let named = match variable {
             Some(name) if given.is_none() => Some(
                 from(name)
@@ -162,8 +189,8 @@ fn identities(a: Option<String>, b: Option<String>, profile: &Profile) -> Result
             _ => None,
         };
         match given.or(named).or_else(|| from(published)) {
-            Some(value) if value.trim().is_empty() => Err(Failure(format!("{which} is empty"))),
-            value => Ok(value.map(SecretString::from)),
+            Some(value) if value.expose_secret().trim().is_empty() => Err(Failure(format!("{which} is empty"))),
+            value => Ok(value),
         }
     };
     let a = secret(a, &profile.identities.a_env, "CXG_MCP_IDENTITY_A", "identity A")?;

@@ -61,7 +61,7 @@ fn nothing_tested_at_all_is_3() {
 
 #[test]
 fn the_code_is_the_same_over_http() {
-    for (twin, code) in [("flawed", 1), ("sound", 0), ("legacy", 3)] {
+    for (twin, code) in [("flawed", 1), ("sound", 0), ("legacy", 0), ("unbound-sessions", 1), ("two-replicas", 3)] {
         let twin = Twin::start(twin);
         for format in ["text", "json"] {
             let options = [&["probe", &twin.url, "--format", format], &ALICE_AND_BOB[..]].concat();

@@ -1,8 +1,10 @@
-//! Every twin against both checks, over stdio: the same table that the tests of the probe hold against HTTP.
+//! Every twin against every check, over stdio: the same table that the tests of the probe hold against HTTP.
 
 mod support;
 #[path = "../../handfast-probe/tests/support/table.rs"]
 mod table;
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 use support::{check, on_stdio, report};
@@ -30,7 +32,14 @@ fn over_stdio(twin: &str) -> String {
     let (_, report) = report(&arguments);
     assert_eq!(report["target"]["transport"], "stdio", "{twin}");
     let [handle, state] = ["handle-foreign-principal", "state-tampered"].map(|id| cell(check(&report, id)));
-    format!("{handle} | {state}")
+    let family = |is_of: fn(&str) -> bool| {
+        let checks = report["checks"].as_array().expect("a list").iter();
+        let cells = checks.filter(|check| check["id"].as_str().is_some_and(is_of)).map(cell);
+        cells.collect::<BTreeSet<String>>().into_iter().collect::<Vec<_>>().join("; ")
+    };
+    let sessions = family(|id| id.starts_with("session-"));
+    let tokens = family(|id| id.starts_with("token-") || id == "challenge-missing");
+    format!("{handle} | {state} | {sessions} | {tokens}")
 }
 
 #[test]

@@ -1,7 +1,10 @@
-//! `handfast prove`: twelve directions, each with its evidence, and exit code 0 only when all of them hold.
+//! `handfast prove`: twelve directions, each with its evidence, and exit code 0 only when all of them hold; and a table of
+//! every twin and every check.
 
 mod support;
 
+use handfast_probe::checks;
+use serde_json::Value;
 use support::ran;
 
 const DIRECTIONS: [&str; 12] = [
@@ -21,7 +24,7 @@ const DIRECTIONS: [&str; 12] = [
 
 #[test]
 fn twelve_directions_hold() {
-    let ran = ran(&["prove"]);
+    let ran = ran(&["prove", "--brief"]);
 
     assert_eq!(ran.code, 0, "{}", ran.stdout);
     let held: Vec<&str> = ran.stdout.lines().filter(|line| line.ends_with("holds")).collect();
@@ -37,7 +40,7 @@ fn twelve_directions_hold() {
 #[test]
 fn one_transport_alone_has_its_six() {
     for (transport, directions) in [("http", &DIRECTIONS[..6]), ("stdio", &DIRECTIONS[6..])] {
-        let ran = ran(&["prove", "--transport", transport]);
+        let ran = ran(&["prove", "--brief", "--transport", transport]);
 
         assert_eq!(ran.code, 0);
         assert_eq!(ran.stdout.lines().last(), Some("6 of 6 directions hold"));
@@ -49,7 +52,7 @@ fn one_transport_alone_has_its_six() {
 
 #[test]
 fn json_tells_the_same_to_a_program() {
-    let ran = ran(&["prove", "--format", "json"]);
+    let ran = ran(&["prove", "--brief", "--format", "json"]);
 
     let written = ran.json();
     assert_eq!((ran.code, written["version"].as_u64(), written["held"].as_u64()), (0, Some(1), Some(12)));
@@ -57,7 +60,7 @@ fn json_tells_the_same_to_a_program() {
     assert_eq!(directions.len(), 12);
     for direction in directions {
         assert_eq!(direction["holds"], true, "{direction}");
-        assert_eq!(direction["checks"].as_array().map(Vec::len), Some(2), "{direction}");
+        assert_eq!(direction["checks"].as_array().map(Vec::len), Some(checks::all().count()), "{direction}");
         let claims = direction["claims"].as_array().expect("a list");
         assert!(claims.iter().all(|claim| claim["holds"] == true) && claims.len() >= 2, "{direction}");
     }
@@ -67,7 +70,51 @@ fn json_tells_the_same_to_a_program() {
 
 #[test]
 fn it_needs_no_terminal_and_prints_no_colour() {
-    let ran = ran(&["prove", "--transport", "stdio"]);
+    let ran = ran(&["prove", "--brief", "--transport", "stdio"]);
 
     assert!(!ran.said().contains('\u{1b}'), "{}", ran.stdout);
+}
+
+/// The cells of a line of the table.
+fn cells<'t>(table: &'t str, twin: &str) -> Vec<&'t str> {
+    let line = table.lines().find(|line| line.split_whitespace().next() == Some(twin));
+    line.unwrap_or_else(|| panic!("no line for {twin}")).split_whitespace().skip(1).collect()
+}
+
+#[test]
+fn the_table_shows_every_twin_and_every_check_over_every_transport() {
+    let ran = ran(&["prove"]);
+
+    assert_eq!(ran.code, 0, "{}", ran.stdout);
+    let (_, table) = ran.stdout.split_once("Every twin and every check").expect("a table");
+    for twin in handfast_twins::all().iter().filter(|twin| !["http", "stdio"].contains(&twin.name)) {
+        let cells = cells(table, twin.name);
+        assert_eq!(cells.len(), 2, "{}: {cells:?}", twin.name);
+        for cell in cells {
+            assert_eq!(cell.chars().count(), checks::all().count(), "{}: {cell}", twin.name);
+            assert!(cell.chars().all(|letter| "Cr.E".contains(letter)), "{}: {cell}", twin.name);
+        }
+    }
+    for (letter, check) in ('a'..).zip(checks::all()) {
+        assert!(table.contains(&format!("\n{letter} {}\n", check.id)), "{}", check.id);
+    }
+    assert_eq!(cells(table, "flawed"), ["CC..........", "CC.........."]);
+    assert_eq!(cells(table, "sessions"), ["..rrrrrrrrrr", "............"]);
+    assert_eq!(cells(table, "dual-era-unbound"), ["rrCrrrrrrrrr", "rr.........."]);
+    assert_eq!(ran.stdout.lines().last(), Some("12 of 12 directions hold"));
+}
+
+#[test]
+fn the_table_is_there_for_a_program_as_well() {
+    let written = ran(&["prove", "--transport", "http", "--format", "json"]).json();
+
+    let lines = written["matrix"].as_array().expect("a list");
+    assert_eq!(lines.len(), handfast_twins::all().len());
+    let of = |twin: &str| lines.iter().find(|line| line["twin"] == twin).expect("a line");
+    assert_eq!(of("unbound-get")["checks"]["session-foreign-principal"], "confirmed");
+    assert_eq!(of("unbound-get")["transport"], "http");
+    for line in lines {
+        assert_eq!(line["checks"].as_object().map(serde_json::Map::len), Some(checks::all().count()), "{line}");
+    }
+    assert!(!lines.iter().any(|line| line["checks"] == Value::Null));
 }

@@ -9,6 +9,8 @@ use std::{
 
 use serde_json::Value;
 
+/// The checks of what the servers themselves do.
+const OWN: [&str; 4] = ["--check", "handle-foreign-principal", "--check", "state-tampered"];
 /// Where a handle stands in the answers of a server.
 const FORMS: [&str; 3] = ["structured", "text", "both"];
 
@@ -45,17 +47,50 @@ fn told_apart(name: &str) {
             ("sound", 0, "refuted", "handle-bound", "state-integrity-held"),
         ] {
             let server = Server::start(&[name, "--mode", mode, "--handle", form]);
-            let over_http = probe(&["--identity-a", "alice-token", "--identity-b", "bob-token", &server.url], &[]);
+            let users = ["--identity-a", "alice-token", "--identity-b", "bob-token", &server.url];
+            let over_http = probe(&[&OWN[..], &users].concat(), &[]);
             server.assert_nothing_was_destroyed();
             let command = ["--mode", mode, "--handle", form, "--transport", "stdio"];
-            let over_stdio =
-                probe(&["--identity-a", "alice", "--identity-b", "bob"], &[&[name][..], &command].concat());
+            let over_stdio = probe(
+                &[&OWN[..], &["--identity-a", "alice", "--identity-b", "bob"]].concat(),
+                &[&[name][..], &command].concat(),
+            );
 
             for (transport, report) in [("http", over_http), ("stdio", over_stdio)] {
                 let what = format!("{name} {mode} {form} over {transport}");
                 assert_eq!(report.verdicts(), [(verdict, handle), (verdict, state)], "{what}: {}", report.json);
                 assert_eq!(report.exit, exit, "{what}");
             }
+        }
+    }
+}
+
+/// What the SDK underneath does with the sessions of clients of 2025-11-25, which it serves at the same place: all checks
+/// but the one that needs an expired token.
+#[test]
+fn sessions_of_the_sdks_are_told_apart() {
+    for (name, foreign, others) in [
+        ("python-low", ("refuted", "session-bound"), "refuted"),
+        ("python-high", ("refuted", "session-bound"), "refuted"),
+        ("fastmcp", ("refuted", "session-bound"), "refuted"),
+        // It serves them without any session.
+        ("typescript", ("skipped", "no-session-issued"), "skipped"),
+        // Its session manager is given the id, and never the caller.
+        ("rmcp", ("confirmed", "session-not-bound"), "refuted"),
+    ] {
+        let server = Server::start(&[name]);
+
+        let report = probe(&["--identity-a", "alice-token", "--identity-b", "bob-token", &server.url], &[]);
+
+        server.assert_nothing_was_destroyed();
+        let checks = report.json["checks"].as_array().expect("checks");
+        let of = |id: &str| checks.iter().find(|check| check["id"] == id).expect("a check");
+        let found = of("session-foreign-principal");
+        assert_eq!((&found["verdict"], &found["reason"]), (&foreign.0.into(), &foreign.1.into()), "{name}: {found}");
+        for check in checks {
+            let id = check["id"].as_str().expect("text");
+            let is_other = id.starts_with("session-") && !id.ends_with("-principal") && !id.ends_with("-token");
+            assert!(!is_other || check["verdict"] == others, "{name}: {check}");
         }
     }
 }
@@ -122,9 +157,11 @@ struct Report {
 }
 
 impl Report {
+    /// Of the checks of handles and states.
     fn verdicts(&self) -> Vec<(&str, &str)> {
         let checks = self.json["checks"].as_array().expect("checks").iter();
         checks
+            .filter(|check| !check["id"].as_str().expect("text").starts_with("session-"))
             .map(|check| (check["verdict"].as_str().expect("text"), check["reason"].as_str().expect("text")))
             .collect()
     }

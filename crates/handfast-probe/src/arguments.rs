@@ -209,7 +209,9 @@ impl Maker<'_> {
         candidates.extend(canary.map(|canary| canary.long.clone()));
         candidates.push(word.to_owned());
         candidates.push(word.chars().take(most).collect());
-        let padded = format!("{:x<least$}", candidates[0]);
+        // The longest that is not too long already, made longer.
+        let short = candidates.iter().find(|text| text.chars().count() <= least).unwrap_or(&candidates[0]);
+        let padded = format!("{short:x<least$}");
         candidates.into_iter().find(fits).unwrap_or(padded).into()
     }
 

@@ -12,7 +12,7 @@ use handfast_wire::{
 use regex::Regex;
 use serde_json::Value;
 
-use crate::target::{Body, Fault, Reply};
+use crate::target::{Body, Fault, Reply, session::Verb};
 
 /// What one answer means.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,6 +112,16 @@ pub fn of(reply: &Reply) -> Disposition {
             None => Disposition::Unclear(Unclear::Fault(Fault::NotMcp("no answer".to_owned()))),
         },
         Body::Fault(fault) => Disposition::Unclear(Unclear::Fault(fault.clone())),
+    }
+}
+
+/// Decides what the answer to a request of this verb means. Only POST carries a message: GET is taken where a stream is
+/// attached, DELETE where the status says so.
+pub fn of_visit(verb: Verb, stream: bool, reply: &Reply) -> Disposition {
+    match (verb, reply.status) {
+        (Verb::Get, _) if stream => Disposition::Accepted,
+        (Verb::Delete, Some(200 | 202 | 204)) => Disposition::Accepted,
+        _ => of(reply),
     }
 }
 

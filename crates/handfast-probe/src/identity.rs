@@ -1,11 +1,13 @@
 //! Who calls: the owner A, the stranger B, and the two nobodies that show whether a server looks at credentials at all.
 
+use std::collections::BTreeMap;
+
 use secrecy::{ExposeSecret, SecretString};
 
 use crate::random;
 
-/// One of the four callers of an experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// One of the callers of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Who {
     /// The owner: mints what B will present.
     A,
@@ -15,9 +17,36 @@ pub enum Who {
     Nobody,
     /// Sends a credential that nobody ever issued.
     Impostor,
+    /// A with a token that was issued later.
+    NewToken,
+    /// The user A by another OAuth client.
+    OtherClient,
+    /// A user of another tenant.
+    OtherTenant,
+    /// A with a token that was issued for another server.
+    WrongAudience,
+    /// A with a token whose time is over.
+    Expired,
+    /// A guest, where a server knows guests.
+    Anonymous,
+    /// A with a token that was issued for the OAuth client itself.
+    ClientIdAudience,
+    /// A with the good token in the query string instead of the header.
+    InQuery,
 }
 
 impl Who {
+    /// Those who come only where a profile names them.
+    pub const NAMED: [Self; 7] = [
+        Self::NewToken,
+        Self::OtherClient,
+        Self::OtherTenant,
+        Self::WrongAudience,
+        Self::Expired,
+        Self::Anonymous,
+        Self::ClientIdAudience,
+    ];
+
     /// How reports name the caller.
     pub fn label(self) -> &'static str {
         match self {
@@ -25,6 +54,14 @@ impl Who {
             Self::B => "B",
             Self::Nobody => "nobody",
             Self::Impostor => "an impostor",
+            Self::NewToken => "A with a new token",
+            Self::OtherClient => "A by another client",
+            Self::OtherTenant => "another tenant",
+            Self::WrongAudience => "A with a wrong audience",
+            Self::Expired => "A with an expired token",
+            Self::Anonymous => "anonymous",
+            Self::ClientIdAudience => "A with a token for the client",
+            Self::InQuery => "A with the token in the query",
         }
     }
 
@@ -35,6 +72,14 @@ impl Who {
             Self::B => 'b',
             Self::Nobody => 'n',
             Self::Impostor => 'x',
+            Self::NewToken => 'r',
+            Self::OtherClient => 'c',
+            Self::OtherTenant => 't',
+            Self::WrongAudience => 'w',
+            Self::Expired => 'e',
+            Self::Anonymous => 'g',
+            Self::ClientIdAudience => 'i',
+            Self::InQuery => 'q',
         }
     }
 }
@@ -56,13 +101,15 @@ impl Identity {
     }
 }
 
-/// The four callers of a run.
+/// The callers of a run.
 #[derive(Debug, Clone)]
 pub struct Identities {
     a: Identity,
     b: Identity,
     nobody: Identity,
     impostor: Identity,
+    in_query: Identity,
+    named: BTreeMap<Who, Identity>,
 }
 
 /// A and B cannot be told apart because the operator gave the same credential twice.
@@ -89,12 +136,27 @@ impl Identities {
         };
         // The impostor's credential looks like A's, so that only issuing, not shape, can tell them apart.
         let forged = a.as_ref().map(|a| SecretString::from(crate::forge::scrambled(a.expose_secret())));
+        let in_query = Identity { who: Who::InQuery, ..identity(Who::A, a.clone()) };
         Ok(Self {
+            in_query,
             a: identity(Who::A, a),
             b: identity(Who::B, b),
             nobody: Identity { who: Who::Nobody, credential: None, synthetic: false },
             impostor: identity(Who::Impostor, forged),
+            named: BTreeMap::new(),
         })
+    }
+
+    /// The same with one more caller, whom a profile names.
+    #[must_use]
+    pub fn with(mut self, who: Who, credential: SecretString) -> Self {
+        self.named.insert(who, Identity { who, credential: Some(credential), synthetic: false });
+        self
+    }
+
+    /// Whether somebody gave a credential of this caller's. Whom nobody named sends none.
+    pub fn has(&self, who: Who) -> bool {
+        self.of(who).who == who
     }
 
     /// The identity of a caller.
@@ -104,6 +166,8 @@ impl Identities {
             Who::B => &self.b,
             Who::Nobody => &self.nobody,
             Who::Impostor => &self.impostor,
+            Who::InQuery => &self.in_query,
+            named => self.named.get(&named).unwrap_or(&self.nobody),
         }
     }
 

@@ -9,10 +9,12 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::{
+    credential::{CredentialError, Source},
     discovery::{
         Entry, Kind, Map,
         emitted::{Given, Spot},
     },
+    identity::Who,
     surface::Surface,
 };
 
@@ -56,11 +58,61 @@ pub struct Identities {
     /// The environment variable that holds B's credential.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b_env: Option<String>,
+    /// Where A's credential comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub a: Option<Source>,
+    /// Where B's credential comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub b: Option<Source>,
+    /// A token of A's that was issued later.
+    #[serde(rename = "a-new-token", skip_serializing_if = "Option::is_none")]
+    pub a_new_token: Option<Source>,
+    /// A token of A's for another OAuth client.
+    #[serde(rename = "same-user-other-client", skip_serializing_if = "Option::is_none")]
+    pub same_user_other_client: Option<Source>,
+    /// A token of a user of another tenant.
+    #[serde(rename = "other-tenant", skip_serializing_if = "Option::is_none")]
+    pub other_tenant: Option<Source>,
+    /// A token of A's for another server.
+    #[serde(rename = "wrong-audience", skip_serializing_if = "Option::is_none")]
+    pub wrong_audience: Option<Source>,
+    /// A token of A's whose time is over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expired: Option<Source>,
+    /// A token of A's for the OAuth client itself, as an ID token is.
+    #[serde(rename = "client-id-audience", skip_serializing_if = "Option::is_none")]
+    pub client_id_audience: Option<Source>,
+    /// A guest's token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub anonymous: Option<Source>,
 }
 
 impl Identities {
     fn is_empty(&self) -> bool {
-        self.header.is_none() && self.meta_key.is_none() && self.a_env.is_none() && self.b_env.is_none()
+        let named = [&self.header, &self.meta_key, &self.a_env, &self.b_env];
+        named.iter().all(|named| named.is_none()) && self.sources().next().is_none()
+    }
+
+    /// Every source, with its name in the profile and whose credential it is.
+    pub fn sources(&self) -> impl Iterator<Item = (&'static str, Who, &Source)> {
+        let sources = [
+            ("a", Who::A, &self.a),
+            ("b", Who::B, &self.b),
+            ("a-new-token", Who::NewToken, &self.a_new_token),
+            ("same-user-other-client", Who::OtherClient, &self.same_user_other_client),
+            ("other-tenant", Who::OtherTenant, &self.other_tenant),
+            ("wrong-audience", Who::WrongAudience, &self.wrong_audience),
+            ("expired", Who::Expired, &self.expired),
+            ("client-id-audience", Who::ClientIdAudience, &self.client_id_audience),
+            ("anonymous", Who::Anonymous, &self.anonymous),
+        ];
+        sources.into_iter().filter_map(|(name, who, source)| Some((name, who, source.as_ref()?)))
+    }
+
+    /// The environment variables that hold secrets: a server under test must not inherit them.
+    pub fn variables(&self) -> Vec<String> {
+        let sources = self.sources().flat_map(|(_, _, source)| source.variables());
+        self.a_env.iter().chain(&self.b_env).chain(sources).cloned().collect()
     }
 }
 
@@ -107,6 +159,14 @@ pub enum ProfileError {
     /// A version that this program does not know.
     #[error("version {0} is not known to this program, which reads version {VERSION}")]
     Version(u32),
+    /// An identity that cannot work.
+    #[error("identity {name}: {reason}")]
+    Identity {
+        /// Its name.
+        name: &'static str,
+        /// What is wrong.
+        reason: CredentialError,
+    },
     /// A handle rule that cannot work.
     #[error("handle of `{mint}`: {reason}")]
     Handle {
@@ -126,10 +186,18 @@ impl Profile {
         let profile: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
             let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            ProfileError::Syntax(format!("{place}{}", error.message()))
+            // What stands in the wrong place may be a credential.
+            let message = match error.message().split_once(", expected ") {
+                Some((found, wanted)) if found.starts_with("invalid type") => format!("expected {wanted} here"),
+                _ => error.message().to_owned(),
+            };
+            ProfileError::Syntax(format!("{place}{message}"))
         })?;
         if profile.version != VERSION {
             return Err(ProfileError::Version(profile.version));
+        }
+        for (name, _, source) in profile.identities.sources() {
+            source.check().map_err(|reason| ProfileError::Identity { name, reason })?;
         }
         profile.map()?;
         Ok(profile)
@@ -245,4 +313,14 @@ const EXAMPLES: &str = "
 # a_env = \"TOKEN_OF_ALICE\"             # where the credentials come from
 # b_env = \"TOKEN_OF_BOB\"
 # header = \"X-Api-Key\"                 # instead of `Authorization: Bearer`
+#
+# [identities.expired]                 # a token of A's whose time is over; also a-new-token, same-user-other-client,
+# env = \"EXPIRED_TOKEN_OF_ALICE\"       # other-tenant, wrong-audience, client-id-audience, anonymous, a, b
+#                                      # or: value = \"...\", or: command = [\"./token\", \"alice\"]
+# [identities.other-tenant.client_credentials]
+# token_url = \"https://issuer.example.com/token\"
+# client_id = \"probe\"
+# client_secret_env = \"PROBE_SECRET\"   # or: client_secret_command = [\"./secret\"]
+# scope = \"mcp\"
+# resource = \"https://mcp.example.com/mcp\"
 ";

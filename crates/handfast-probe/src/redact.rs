@@ -50,6 +50,17 @@ impl Redactor {
         }
     }
 
+    /// A session id: never shown, not even in part. Reports call it by the name that is returned.
+    pub fn name_session(&mut self, id: &str) -> String {
+        if let Some(known) = self.replacements.iter().find(|known| known.secret == id) {
+            return known.shown.clone();
+        }
+        let named = self.replacements.iter().filter(|known| known.shown.starts_with(SESSION)).count();
+        let shown = format!("{SESSION}{}]", named + 1);
+        self.add(id, shown.clone());
+        shown
+    }
+
     fn add(&mut self, secret: &str, shown: String) {
         if secret.chars().count() < SHORTEST_SECRET || self.replacements.iter().any(|known| known.secret == secret) {
             return;
@@ -110,6 +121,8 @@ fn percent_encoded(byte: u8) -> String {
 }
 
 const HEAD: usize = 6;
+/// How the names of sessions begin.
+const SESSION: &str = "[session ";
 /// Anything shorter is in every text.
 const SHORTEST_SECRET: usize = 3;
 const WORTH_SHORTENING: usize = 12;

@@ -202,6 +202,19 @@ impl Totals {
     }
 }
 
+/// Whether a reason says that there is nothing to test, and not that it could not be tested.
+fn reason_is_absence(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::NoSessionIssued
+            | Reason::NeedsHttp
+            | Reason::VerbNotOffered
+            | Reason::NeedsIdentityWrongAudience
+            | Reason::NeedsIdentityClientIdAudience
+            | Reason::NeedsIdentityExpired
+    )
+}
+
 impl Report {
     /// The report as it may leave the program: no credential, no whole handle or state, no control character, and no text
     /// of a server's beyond a bound. Applied once, where a report is made, to every text in it.
@@ -235,14 +248,17 @@ impl Report {
     }
 
     /// The exit code, the same for every format: 1 something confirmed; 3 something errored, nothing tested at all, or
-    /// (strict) something skipped, an entry point included; 0 otherwise.
+    /// (strict) something skipped, an entry point included, unless the server has no such thing; 0 otherwise.
     pub fn exit_code(&self, strict: bool) -> u8 {
-        let Totals { confirmed, refuted, skipped, errored, .. } = self.totals;
+        let Totals { confirmed, refuted, errored, .. } = self.totals;
+        let checks = self.checks.iter().map(|check| (check.verdict, check.reason));
         let points = self.checks.iter().flat_map(|check| &check.evidence.entry_points);
-        let untested = points.filter(|point| point.row.verdict == Verdict::Skipped).count();
+        let points = points.map(|point| (point.row.verdict, point.row.reason));
+        // What the server does not have, or what only a token of a rare kind could show, was not left untested.
+        let untested = |(verdict, reason)| verdict == Verdict::Skipped && !reason_is_absence(reason);
         match () {
             () if confirmed > 0 => 1,
-            () if errored > 0 || refuted == 0 || (strict && skipped + untested > 0) => 3,
+            () if errored > 0 || refuted == 0 || (strict && checks.chain(points).any(untested)) => 3,
             () => 0,
         }
     }

@@ -18,9 +18,9 @@ use crate::{
     redact::Redactor,
     report::{CheckReport, HandshakeReport, Report, TargetReport, Tool, Totals, VERSION},
     surface::{self, Surface},
-    target::{self, Address, Fault, Handshake, NoTarget, Options, Reply, Target},
+    target::{self, Address, Era, Fault, Handshake, NoTarget, Options, Reply, Target},
     trial::{Session, Trial},
-    verdict::{Halt, Reason},
+    verdict::{Halt, Reason, Verdict},
 };
 
 /// What to run, on what, within which bounds.
@@ -141,7 +141,7 @@ impl Run {
     /// Everything that no output may show: the credentials, the values of added headers, the query of the URL.
     pub fn redactor(&self) -> Redactor {
         let mut redactor = Redactor::default();
-        for who in [Who::A, Who::B, Who::Impostor] {
+        for who in [Who::A, Who::B, Who::Impostor].into_iter().chain(Who::NAMED) {
             let identity = self.identities.of(who);
             // A synthetic identity is no secret, and a reader wants to see it come back.
             if let (Some(credential), false) = (identity.credential(), identity.synthetic) {
@@ -196,8 +196,21 @@ impl Run {
                     Ok(Ok((target, handshake, surface)))
                 }
                 Err(reply) => {
+                    let mut halt = unlisted(&reply, self.identities.given());
+                    // Several processes, each with sessions of its own, refuse by turns.
+                    if matches!(target.era(), Era::Legacy(_)) && halt.verdict == Verdict::Skipped {
+                        for _ in 0..LISTED_AGAIN {
+                            if surface::list(&mut target, &handshake).await.is_ok() {
+                                halt = Halt::errored(
+                                    Reason::Unstable,
+                                    format!("once so and once otherwise: {}", halt.detail),
+                                );
+                                break;
+                            }
+                        }
+                    }
                     target.close().await;
-                    Ok(Err(unlisted(&reply, self.identities.given())))
+                    Ok(Err(halt))
                 }
             }
         };
@@ -298,6 +311,7 @@ fn unlisted(reply: &Reply, given: bool) -> Halt {
 }
 
 const LONGEST_DETAIL: usize = 600;
+const LISTED_AGAIN: usize = 3;
 
 /// A call that a run would make.
 #[derive(Debug, Clone)]

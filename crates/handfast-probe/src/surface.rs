@@ -132,7 +132,8 @@ async fn pages(target: &mut Target, method: &str, key: &str) -> Result<(Vec<Valu
     Ok((found, true))
 }
 
-fn tool(node: &Value) -> Option<Tool> {
+/// Reads one tool of a listing.
+pub(crate) fn tool(node: &Value) -> Option<Tool> {
     let text = |key: &str| node.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (name, description) = (node.get("name")?.as_str()?.to_owned(), text("description"));
     let annotations = node.get("annotations").cloned().unwrap_or_default();

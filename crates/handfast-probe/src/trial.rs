@@ -15,13 +15,17 @@ use crate::{
     clock::Deadline,
     discovery::{Map, emitted},
     disposition::{self, Disposition, Unclear},
+    errand::Errand,
     evidence::Step,
     identity::Who,
     profile::Profile,
     redact::Redactor,
     runner::Run,
     surface::Surface,
-    target::{Body, Call, Fault, Reply, Target},
+    target::{
+        Body, Call, Fault, Reply, Target,
+        session::{Visit, Visited},
+    },
     verdict::{Halt, Reason, Row},
 };
 
@@ -37,6 +41,8 @@ pub struct Session<'p> {
     pub(crate) canaries: Canaries,
     pub(crate) redactor: Redactor,
     pub(crate) form: Form,
+    /// What there is to do in a session of the older revisions, once it was looked for.
+    pub(crate) errand: Option<Errand>,
     /// Handles that fill the other arguments of a call: one for each caller and kind.
     pub(crate) purse: BTreeMap<(char, usize), Value>,
     /// Kinds that are being minted right now: a profile may name a circle.
@@ -64,10 +70,20 @@ pub struct Answer {
     pub sent: Vec<String>,
     /// Which exchange of the trial it was.
     pub step: usize,
+    /// The session id that came with it.
+    pub issued: Option<String>,
+    /// A stream was attached.
+    pub stream: bool,
     last_words: String,
 }
 
 impl Answer {
+    /// What came outside of any experiment.
+    pub fn of(reply: Reply) -> Self {
+        let disposition = disposition::of(&reply);
+        Self { reply, disposition, sent: Vec::new(), step: 0, issued: None, stream: false, last_words: String::new() }
+    }
+
     /// The result, where there is one.
     pub fn result(&self) -> Option<&Value> {
         match &self.reply.body {
@@ -88,6 +104,7 @@ impl Answer {
     /// What the server said, for a sentence.
     pub fn said(&self) -> String {
         match &self.disposition {
+            Disposition::Accepted if self.stream => "a stream of events".to_owned(),
             Disposition::Accepted => self.result().map(crate::marker::visible_text).unwrap_or_default(),
             Disposition::Refused(refusal) => refusal.to_string(),
             Disposition::Asked(asked) => {
@@ -134,6 +151,7 @@ impl<'p> Session<'p> {
             canaries: Canaries::new(),
             redactor: run.redactor(),
             form: Form::Specified,
+            errand: None,
             purse: BTreeMap::new(),
             minting: Vec::new(),
             budget: Budget { calls_left: run.max_calls, calls_made: 0, deadline, silent_in_a_row: 0 },
@@ -208,8 +226,16 @@ impl<'t, 'p> Trial<'t, 'p> {
         }
         let sent = strings_in(&Value::Object(call.params.clone()));
         self.shorten_minted(call, &reply, &sent);
-        let answer = Answer { reply, disposition, sent, step: self.steps.len(), last_words: String::new() };
-        self.record(step, who, call, &answer);
+        let answer = Answer {
+            reply,
+            disposition,
+            sent,
+            step: self.steps.len(),
+            issued: None,
+            stream: false,
+            last_words: String::new(),
+        };
+        self.record(step, who, call.title(), &call.params, &answer);
         match answer.lost().filter(|halt| halt.reason == Reason::Unreachable) {
             Some(halt) => Err(halt),
             None => Ok(answer),
@@ -227,6 +253,81 @@ impl<'t, 'p> Trial<'t, 'p> {
     }
 
     async fn send(&mut self, who: Who, call: &Call) -> Result<Reply, Halt> {
+        let left = self.allowance()?;
+        let reply = match tokio::time::timeout(left, self.session.target.send(who, call)).await {
+            Ok(reply) => reply,
+            Err(_) => Reply { status: None, body: Body::Fault(Fault::TimedOut(left)) },
+        };
+        self.note_silence(&reply);
+        Ok(reply)
+    }
+
+    /// One request under a session id of its own choice, by any verb, and its answer.
+    ///
+    /// # Errors
+    /// As [`Trial::call`].
+    pub async fn visit(&mut self, step: &str, who: Who, visit: &Visit<'_>) -> Result<Answer, Halt> {
+        let title = match visit.call {
+            Some(call) => format!("{} {}", visit.verb.word(), call.title()),
+            None => visit.verb.word().to_owned(),
+        };
+        (self.session.progress)(&format!("{step}: {title} as {}", who.label()));
+        let left = self.allowance()?;
+        let visited = match tokio::time::timeout(left, self.session.target.visit(who, visit)).await {
+            Ok(visited) => visited,
+            Err(_) => Visited::lost(Fault::TimedOut(left)),
+        };
+        self.note_silence(&visited.reply);
+        let mut params = visit.call.map(|call| call.params.clone()).unwrap_or_default();
+        let sent = strings_in(&Value::Object(params.clone()));
+        let Visited { reply, issued, stream } = visited;
+        if let Some(id) = &issued {
+            self.session.redactor.name_session(id);
+        }
+        let disposition = disposition::of_visit(visit.verb, stream, &reply);
+        let answer =
+            Answer { reply, disposition, sent, step: self.steps.len(), issued, stream, last_words: String::new() };
+        let session = visit.session.map_or(Value::from("none"), |id| self.session.redactor.name_session(id).into());
+        params.insert("session".into(), session);
+        self.record(step, who, title, &params, &answer);
+        match answer.lost().filter(|halt| halt.reason == Reason::Unreachable) {
+            Some(halt) => Err(halt),
+            None => Ok(answer),
+        }
+    }
+
+    /// The status and text of a page beside the endpoint, and which exchange that was.
+    ///
+    /// # Errors
+    /// A [`Halt`] when the run's bounds are reached.
+    pub async fn page(
+        &mut self,
+        step: &str,
+        who: Who,
+        path: &str,
+    ) -> Result<(usize, Result<(u16, String), Fault>), Halt> {
+        let left = self.allowance()?;
+        let page = tokio::time::timeout(left, self.session.target.page(who, path)).await;
+        let page = page.unwrap_or(Err(Fault::TimedOut(left)));
+        let redactor = &self.session.redactor;
+        self.steps.push(Step {
+            step: step.to_owned(),
+            who: who.label(),
+            call: format!("GET {path}"),
+            arguments: Value::Object(Object::new()),
+            disposition: match page.as_ref().map(|(status, _)| *status) {
+                Ok(200..300) => "accepted",
+                Ok(400..500) => "refused",
+                _ => "unclear",
+            },
+            answer: page.as_ref().map_or_else(ToString::to_string, |(_, text)| redactor.excerpt(text, SHOWN_ANSWER)),
+            http_status: page.as_ref().ok().map(|(status, _)| *status),
+        });
+        Ok((self.steps.len() - 1, page))
+    }
+
+    /// The time that one more call may take, if there may be one.
+    fn allowance(&mut self) -> Result<Duration, Halt> {
         let budget = &mut self.session.budget;
         let Some(left) = budget.deadline.left() else {
             return Err(Halt::errored(Reason::TimedOut, "the time for the whole run is used up (--max-time)"));
@@ -242,14 +343,13 @@ impl<'t, 'p> Trial<'t, 'p> {
         }
         budget.calls_left -= 1;
         budget.calls_made += 1;
-        let reply = match tokio::time::timeout(left, self.session.target.send(who, call)).await {
-            Ok(reply) => reply,
-            Err(_) => Reply { status: None, body: Body::Fault(Fault::TimedOut(left)) },
-        };
+        Ok(left)
+    }
+
+    fn note_silence(&mut self, reply: &Reply) {
         let silent = matches!(reply.body, Body::Fault(Fault::TimedOut(_)));
         let budget = &mut self.session.budget;
         budget.silent_in_a_row = if silent { budget.silent_in_a_row + 1 } else { 0 };
-        Ok(reply)
     }
 
     /// Follows a task with `tasks/get`, at the pace that the server asks for, until it ends or the run's time is up.
@@ -319,11 +419,14 @@ impl<'t, 'p> Trial<'t, 'p> {
         retry
     }
 
-    fn record(&mut self, step: &str, who: Who, call: &Call, answer: &Answer) {
+    fn record(&mut self, step: &str, who: Who, title: String, params: &Object, answer: &Answer) {
         let redactor = &self.session.redactor;
-        let shown = ["arguments", "inputResponses", "requestState", "uri"];
-        let params: Object = call
-            .params
+        let said = match &answer.issued {
+            Some(id) => format!("{} (issued {id})", answer.said()),
+            None => answer.said(),
+        };
+        let shown = ["arguments", "inputResponses", "requestState", "uri", "session"];
+        let params: Object = params
             .iter()
             .filter(|(name, _)| shown.contains(&name.as_str()))
             .map(|(name, value)| (name.clone(), redactor.json(value, SHOWN_ARGUMENT)))
@@ -331,10 +434,10 @@ impl<'t, 'p> Trial<'t, 'p> {
         let mut step = Step {
             step: step.to_owned(),
             who: who.label(),
-            call: call.title(),
+            call: title,
             arguments: Value::Object(params),
             disposition: answer.disposition.word(),
-            answer: redactor.excerpt(&answer.said(), SHOWN_ANSWER),
+            answer: redactor.excerpt(&said, SHOWN_ANSWER),
             http_status: answer.reply.status,
         };
         step.call = redactor.text(&step.call);

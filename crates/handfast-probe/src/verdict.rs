@@ -106,6 +106,62 @@ reasons! {
     BadStateIgnored = "bad-state-ignored",
     /// An altered state made the server fall over: that shows nothing about integrity.
     RefusedByCrash = "refused-by-crash",
+    /// A session of A's was served to B.
+    SessionNotBound = "session-not-bound",
+    /// A session of A's was refused to B.
+    SessionBound = "session-bound",
+    /// A request with a session id that nobody issued was carried out.
+    UnknownSessionServed = "unknown-session-served",
+    /// A session id that nobody issued was refused.
+    UnknownSessionRefused = "unknown-session-refused",
+    /// An unknown session id was refused with another status than 404.
+    UnknownSessionNot404 = "unknown-session-status",
+    /// A session works under an id that the client chose.
+    ClientChosenSession = "client-chosen-session",
+    /// A session id that was handed out with a refusal works.
+    RefusalMintedSession = "refusal-minted-session",
+    /// A request without a session id was carried out, by a server that issues them.
+    SessionNotNeeded = "session-not-needed",
+    /// A session works after it was ended.
+    EndedSessionServed = "ended-session-served",
+    /// The next session id was foretold.
+    SessionForetold = "session-foretold",
+    /// A page beside the endpoint tells a session id.
+    SessionDisclosed = "session-id-disclosed",
+    /// A session works with a token whose time is over.
+    SessionOutlivedToken = "session-outlived-token",
+    /// The weakness is not there, and would have been seen.
+    SessionGuardHeld = "session-guard-held",
+    /// Ids that nobody issued are honoured as well, and nothing shows whose session a request was carried out in.
+    SessionWitnessUnusable = "session-witness-unusable",
+    /// The server issues no session ids.
+    NoSessionIssued = "no-session-issued",
+    /// There are session ids over HTTP only.
+    NeedsHttp = "needs-http",
+    /// What should have been refused, so that the refusal could be looked at, was not.
+    NothingWasRefused = "nothing-was-refused",
+    /// The server does not take this verb.
+    VerbNotOffered = "verb-not-offered",
+    /// The profile names no expired credential of A's.
+    NeedsIdentityExpired = "needs-identity:expired",
+    /// A token that should be worthless here was taken: it was issued for somebody else.
+    ForeignTokenTaken = "foreign-token-taken",
+    /// A token whose time is over was taken.
+    ExpiredTokenTaken = "expired-token-taken",
+    /// No token is needed.
+    NoTokenNeeded = "no-token-needed",
+    /// A token was taken from the query string.
+    TokenTakenFromQuery = "token-taken-from-query",
+    /// What should open nothing was refused.
+    TokenRefused = "token-refused",
+    /// A refusal does not lead to the server's metadata, and nothing else does.
+    NoChallenge = "no-challenge",
+    /// A refusal, or a well-known page, leads to the server's metadata.
+    ChallengeThere = "challenge-there",
+    /// The profile names no token of A's for another server.
+    NeedsIdentityWrongAudience = "needs-identity:wrong-audience",
+    /// The profile names no token of A's for the client itself.
+    NeedsIdentityClientIdAudience = "needs-identity:client-id-audience",
     /// No MCP server answered at the address.
     NoServerAnswered = "no-server-answered",
     /// The command cannot be run.

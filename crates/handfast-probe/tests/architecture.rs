@@ -92,35 +92,41 @@ fn the_wire_does_no_io() {
     }
 }
 
-/// Whoever writes a server brings their own transport and SDK.
+/// Whoever writes a server brings their own transport and SDK: what the library has of either is for those who ask for it,
+/// and stands in one folder.
 #[test]
-fn the_library_brings_no_transport_and_knows_no_protocol() {
+fn the_library_brings_a_transport_and_the_sdk_only_where_they_are_asked_for() {
     let reached = reaches("handfast");
-
-    for other in ["handfast-wire", "handfast-testbed", "reqwest", "axum", "hyper", "tower"] {
+    for other in ["handfast-wire", "handfast-testbed", "axum"] {
         assert!(!reached.contains(&other), "handfast must not depend on {other}");
+    }
+    let packages = METADATA["packages"].as_array().expect("a list");
+    let library = packages.iter().find(|package| package["name"] == "handfast").expect("it is there");
+    assert_eq!(library["features"]["default"], serde_json::json!(["sqlite"]));
+    for (name, word, folder) in [
+        ("rmcp", "rmcp", "rmcp"),
+        ("reqwest", "reqwest", "token"),
+        ("jsonwebtoken", "jsonwebtoken", "token"),
+        ("axum-core", "axum_core", "http"),
+        ("tower-service", "tower_service", "http"),
+    ] {
+        let dependencies = library["dependencies"].as_array().expect("a list").iter();
+        let found: Vec<&Value> = dependencies.filter(|one| one["name"] == name && one["kind"] != "dev").collect();
+        assert!(found.len() == 1 && found[0]["optional"] == true, "{name}: {found:?}");
+        used_only_in(word, folder);
     }
 }
 
-/// The official SDK is for those who ask for it, and stands in one folder.
-#[test]
-fn the_library_knows_the_sdk_in_one_place_and_only_where_it_is_asked_for() {
-    let packages = METADATA["packages"].as_array().expect("a list");
-    let library = packages.iter().find(|package| package["name"] == "handfast").expect("it is there");
-    let sdk = library["dependencies"].as_array().expect("a list").iter();
-    let sdk: Vec<&Value> = sdk.filter(|one| one["name"] == "rmcp" && one["kind"] != "dev").collect();
-    assert!(sdk.len() == 1 && sdk[0]["optional"] == true, "{sdk:?}");
-    let default = library["features"]["default"].as_array().expect("a list");
-    assert!(!default.iter().any(|feature| feature == "rmcp"));
-
+fn used_only_in(word: &str, folder: &str) {
     let mut places = vec![PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../handfast/src")];
     while let Some(place) = places.pop() {
         for entry in std::fs::read_dir(place).expect("a directory").flatten().map(|entry| entry.path()) {
-            if entry.is_dir() && !entry.ends_with("rmcp") {
+            if entry.is_dir() && !entry.ends_with(folder) {
                 places.push(entry);
             } else if entry.is_file() {
                 let text = std::fs::read_to_string(&entry).expect("text");
-                assert!(!text.contains("use rmcp") && !text.contains(" rmcp::"), "{} uses the SDK", entry.display());
+                let uses = text.contains(&format!("use {word}")) || text.contains(&format!(" {word}::"));
+                assert!(!uses, "{} uses {word}", entry.display());
             }
         }
     }

@@ -75,6 +75,15 @@ fn what_is_too_unusual_is_satisfied_or_refused_with_a_reason() {
 }
 
 #[test]
+fn a_text_of_any_length_is_made() {
+    for length in 0..40 {
+        let schema = of("value", json!({"type": "string", "minLength": length, "maxLength": length}));
+        let value = made(&schema).unwrap_or_else(|reason| panic!("{length}: {reason}"));
+        assert_eq!(value["value"].as_str().map(str::len), Some(length));
+    }
+}
+
+#[test]
 fn a_canary_is_planted_where_free_text_fits() {
     let canary = canary();
     for (name, schema) in [

@@ -1,11 +1,11 @@
-//! Every twin against both checks, over HTTP: `matrix.txt` is the table. Its stdio half is in the tests of the command line.
+//! Every twin against every check, over HTTP: `matrix.txt` is the table. Its stdio half is in the tests of the command line.
 
 mod support;
 #[path = "support/table.rs"]
 mod table;
 
 use handfast_twins::Answers;
-use support::{probed, run_on, served, verdicts};
+use support::{probed, served, sessions, tokens, verdicts, whole_run_on};
 
 const TABLE: &str = include_str!("matrix.txt");
 
@@ -13,7 +13,11 @@ async fn seen(answers: Answers) -> Vec<(String, String)> {
     let mut seen = Vec::new();
     for twin in handfast_twins::all() {
         let served = served(twin.name, answers).await;
-        seen.push((twin.name.to_owned(), verdicts(&probed(&run_on(&served.url())).await)));
+        let report = probed(&whole_run_on(&served.url())).await;
+        seen.push((
+            twin.name.to_owned(),
+            format!("{} | {} | {}", verdicts(&report), sessions(&report), tokens(&report)),
+        ));
     }
     seen
 }

@@ -20,6 +20,11 @@ impl Clock {
         self.since_1970().as_secs()
     }
 
+    /// The same in thousandths, for ids that are made of it.
+    pub(crate) fn milliseconds(&self) -> u64 {
+        u64::try_from(self.since_1970().as_millis()).unwrap_or(u64::MAX)
+    }
+
     pub(crate) fn advance(&self, seconds: u64) {
         self.ahead.fetch_add(seconds, Ordering::Relaxed);
     }

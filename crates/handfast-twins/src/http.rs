@@ -12,8 +12,10 @@ use crate::{
     answer::Refused,
     caller::{Principal, Shown},
     conform,
+    gate::{self, Gate},
     legacy::Legacy,
     server::Server,
+    sessions::{self, Sessions},
 };
 
 /// How HTTP answers are framed. Errors whose status the specification fixes are always JSON.
@@ -29,11 +31,26 @@ pub enum Answers {
 pub(crate) const BODY_LIMIT: usize = 1024 * 1024;
 /// The one path.
 pub(crate) const PATH: &str = "/mcp";
+/// Where a server tells that it is well.
+const HEALTH: &str = "/health";
 
 /// A server of either era.
 pub(crate) enum Host {
     Modern(Box<Server>),
     Legacy(Legacy),
+    /// Sessions that hold state, and, where it speaks the stateless revision as well, a server of that.
+    Sessions(Box<Sessions>, Option<Box<Server>>),
+}
+
+impl Host {
+    /// The server of the stateless revision, where there is one.
+    pub(crate) fn modern(&self) -> Option<&Server> {
+        match self {
+            Self::Modern(server) => Some(server),
+            Self::Legacy(_) => None,
+            Self::Sessions(_, server) => server.as_deref(),
+        }
+    }
 }
 
 /// The headers of a request, names in lower case.
@@ -73,6 +90,13 @@ impl Reply {
         self
     }
 
+    /// A stream in which nothing happens, and which ends.
+    fn quiet() -> Self {
+        let body = sse::encode(&Event::default()).into_bytes();
+        Self { status: 200, headers: vec![("content-type", "text/event-stream".into())], body }
+            .with("cache-control", "no-cache")
+    }
+
     /// One message as a JSON object.
     pub(crate) fn json(status: u16, response: &Response) -> Self {
         let body = response.to_value().to_string().into_bytes();
@@ -90,7 +114,23 @@ impl Reply {
 }
 
 /// Answers what can be answered before the body is read.
-pub(crate) fn at_the_door(host: &Host, method: &str, path: &str, headers: &Headers) -> Result<Principal, Reply> {
+pub(crate) fn at_the_door(
+    host: &Host,
+    method: &str,
+    (path, query): (&str, Option<&str>),
+    headers: &Headers,
+) -> Result<Principal, Reply> {
+    let gate = match host {
+        Host::Modern(server) => server.gate.as_deref(),
+        _ => None,
+    };
+    let says_where = gate.is_none_or(Gate::says_where);
+    if says_where && path == gate::METADATA && method == "GET" {
+        return Err(gate::metadata(headers));
+    }
+    if let (Host::Sessions(sessions, _), HEALTH, "GET") = (host, path, method) {
+        return Err(sessions.health());
+    }
     if path != PATH {
         return Err(Reply::bare(404));
     }
@@ -98,16 +138,27 @@ pub(crate) fn at_the_door(host: &Host, method: &str, path: &str, headers: &Heade
     if headers.0.iter().any(|(name, origin)| name == "origin" && !is_loopback(origin)) {
         return Err(Reply::bare(403));
     }
-    let methods = if matches!(host, Host::Modern(_)) { "POST" } else { "POST, DELETE" };
+    let methods = match host {
+        Host::Modern(_) => "POST",
+        Host::Legacy(_) => "POST, DELETE",
+        Host::Sessions(..) => "POST, GET, DELETE",
+    };
     if !methods.split(", ").any(|allowed| allowed == method) {
         return Err(Reply::bare(405).with("allow", methods));
     }
     let shown = Shown::Bearer(headers.bearer());
     let caller = match host {
-        Host::Modern(server) => server.identify(shown),
+        Host::Modern(server) => match gate {
+            Some(gate) => gate::admitted(gate, headers, query),
+            None => server.identify(shown),
+        },
         Host::Legacy(legacy) => legacy.identify(shown),
+        Host::Sessions(sessions, _) => sessions.identify(headers.bearer()),
     };
-    caller.ok_or_else(|| Reply::bare(401).with("www-authenticate", "Bearer"))
+    caller.ok_or_else(|| match says_where {
+        true => gate::unauthorized(headers),
+        false => Reply::bare(401).with("www-authenticate", "Bearer"),
+    })
 }
 
 /// Answers one HTTP request of an identified caller.
@@ -122,6 +173,8 @@ pub(crate) fn respond(
     let server = match host {
         Host::Modern(server) => server,
         Host::Legacy(legacy) => return legacy.respond(answers, caller, method, headers, body),
+        Host::Sessions(_, Some(server)) if sessions::is_modern(headers) => server,
+        Host::Sessions(sessions, _) => return sessions.respond(answers, caller, method, headers, body),
     };
     let request = match read(headers, body) {
         Ok(Message::Request(request)) => request,
@@ -134,6 +187,11 @@ pub(crate) fn respond(
         .and_then(|()| agree(headers, &request))
         .and_then(|()| server.answer(&request, caller));
     frame(answers, &request, outcome)
+}
+
+/// The stream that GET attaches.
+pub(crate) fn quiet_stream() -> Reply {
+    Reply::quiet()
 }
 
 /// Frames what came out of a request.

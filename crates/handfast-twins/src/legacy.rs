@@ -104,12 +104,16 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn answer(&mut self, _legacy: &Legacy, request: &Request) -> Result<Value, RpcError> {
+    pub(crate) fn answer(
+        &mut self,
+        request: &Request,
+        known: impl FnOnce(&Request) -> Result<Value, Refused>,
+    ) -> Result<Value, RpcError> {
         if request.method == "initialize" {
             self.open = true;
             return Ok(initialized(request));
         }
-        let known = result(request, &Principal::local()).map_err(|refused| refused.error)?;
+        let known = known(request).map_err(|refused| refused.error)?;
         if self.open || request.method == "ping" {
             Ok(known)
         } else {
@@ -118,7 +122,12 @@ impl Session {
     }
 }
 
-fn initialized(request: &Request) -> Value {
+/// The answer on stdio, where the caller is whoever runs the process.
+pub(crate) fn answer(request: &Request) -> Result<Value, Refused> {
+    result(request, &Principal::local())
+}
+
+pub(crate) fn initialized(request: &Request) -> Value {
     let wanted = request.params.get("protocolVersion").and_then(Value::as_str).unwrap_or_default();
     let version = meta::LEGACY.into_iter().find(|version| *version == wanted).unwrap_or(meta::LEGACY[0]);
     json!({"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": answer::server_info()})

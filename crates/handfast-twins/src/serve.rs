@@ -13,6 +13,7 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 use crate::{
     flaws::Twin,
     http::{self, Answers, BODY_LIMIT, Headers, Host, PATH, Reply},
+    server::Server,
 };
 
 /// A twin that is being served. Dropping it stops it.
@@ -52,23 +53,17 @@ impl Served {
 
     /// How often the tool that declares itself destructive was called. A probe must leave this at zero.
     pub fn destructive_calls(&self) -> u64 {
-        match &*self.host {
-            Host::Modern(server) => server.purges(),
-            Host::Legacy(_) => 0,
-        }
+        self.host.modern().map_or(0, Server::purges)
     }
 
     /// How often the library decided what about the twin's handles, as `resolve workspace:read foreign-principal`.
     pub fn decisions(&self) -> BTreeMap<String, u64> {
-        match &*self.host {
-            Host::Modern(server) => server.tickets.decisions(),
-            Host::Legacy(_) => BTreeMap::new(),
-        }
+        self.host.modern().map(|server| server.tickets.decisions()).unwrap_or_default()
     }
 
     /// Moves the twin's clock forward, for tests of expiry.
     pub fn advance(&self, seconds: u64) {
-        if let Host::Modern(server) = &*self.host {
+        if let Some(server) = self.host.modern() {
             server.clock.advance(seconds);
         }
     }
@@ -91,7 +86,7 @@ impl fmt::Debug for Served {
 async fn answer(State((host, answers)): State<(Arc<Host>, Answers)>, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let (method, headers) = (parts.method.as_str(), readable(&parts.headers));
-    let caller = match http::at_the_door(&host, method, parts.uri.path(), &headers) {
+    let caller = match http::at_the_door(&host, method, (parts.uri.path(), parts.uri.query()), &headers) {
         Ok(caller) => caller,
         Err(reply) => return written(reply),
     };

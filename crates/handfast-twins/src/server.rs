@@ -13,6 +13,7 @@ use crate::{
     caller::{Principal, Shown},
     clock::Clock,
     conform,
+    gate::Gate,
     guards::Guards,
     manner::Manner,
     prompts,
@@ -31,6 +32,8 @@ pub(crate) struct Server {
     pub(crate) tickets: Tickets,
     pub(crate) key: Key,
     pub(crate) tasks: Tasks,
+    /// Who gets in over HTTP, where tokens are known.
+    pub(crate) gate: Option<Box<dyn Gate>>,
     keeper: Mutex<Keeper>,
     purges: AtomicU64,
 }
@@ -44,9 +47,15 @@ impl Server {
             clock,
             key: Key::random(),
             tasks: Tasks::default(),
+            gate: None,
             keeper: Mutex::default(),
             purges: AtomicU64::new(0),
         }
+    }
+
+    /// The same behind a gate.
+    pub(crate) fn gated(guards: Box<dyn Guards>, gate: Box<dyn Gate>) -> Self {
+        Self { gate: Some(gate), ..Self::new(guards) }
     }
 
     pub(crate) fn manner(&self) -> Manner {

@@ -10,11 +10,13 @@ use handfast_wire::{
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::{
-    caller::Shown,
+    caller::{Principal, Shown},
     conform,
     flaws::Twin,
     http::{BODY_LIMIT, Host},
-    legacy::Session,
+    legacy::{self, Session},
+    server::Server,
+    sessions::Open,
 };
 
 /// Serves a twin until its input ends.
@@ -27,14 +29,17 @@ where
     W: AsyncWrite + Unpin,
 {
     let host = twin.host();
-    let manner = match &host {
-        Host::Modern(server) => server.manner(),
-        Host::Legacy(_) => crate::manner::Manner::PLAIN,
-    };
+    let manner = host.modern().map_or(crate::manner::Manner::PLAIN, Server::manner);
     if manner.slow_start {
         tokio::time::sleep(SLOW_START).await;
     }
-    let mut pipe = Pipe { input, output, decoder: Decoder::new(BODY_LIMIT), session: Session::default() };
+    let mut pipe = Pipe {
+        input,
+        output,
+        decoder: Decoder::new(BODY_LIMIT),
+        session: Session::default(),
+        kept: Open::of(Principal::local()),
+    };
     if manner.noisy { noisy(&mut pipe, &host).await } else { orderly(&mut pipe, &host).await }
 }
 
@@ -80,6 +85,8 @@ struct Pipe<R, W> {
     output: W,
     decoder: Decoder,
     session: Session,
+    /// What a twin with sessions keeps here.
+    kept: Open,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<R, W> {
@@ -114,12 +121,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<R, W> {
 
     fn answer(&mut self, host: &Host, request: &Request) -> Response {
         let shown = Shown::Claimed(conform::principal_of(&request.params));
-        let outcome = match host {
-            Host::Legacy(legacy) => self.session.answer(legacy, request),
-            Host::Modern(server) => match server.identify(shown) {
+        let outcome = match (host, host.modern()) {
+            (_, Some(server)) => match server.identify(shown) {
                 Some(caller) => server.answer(request, &caller).map_err(|refused| refused.error),
                 None => Err(error(meta::INVALID_REQUEST, "unauthenticated")),
             },
+            (Host::Sessions(..), None) => self.session.answer(request, |request| self.kept.answer(request)),
+            (_, None) => self.session.answer(request, legacy::answer),
         };
         Response { id: Some(request.id.clone()), outcome }
     }

@@ -81,7 +81,10 @@ async fn headers_must_be_there_and_agree_with_the_body() {
         }
         assert_eq!(answer.header("mcp-session-id"), None, "{name}: {value:?}");
         let challenge = answer.header("www-authenticate");
-        assert_eq!(challenge, (*status == 401).then_some("Bearer"), "{name}: {value:?}");
+        // "MCP servers MUST use the HTTP header WWW-Authenticate ... to indicate the location of the resource server metadata"
+        let leads =
+            challenge.is_some_and(|challenge| challenge.starts_with("Bearer resource_metadata=\"http://127.0.0.1:"));
+        assert_eq!(leads, *status == 401, "{name}: {value:?}: {challenge:?}");
     }
 }
 

@@ -1,13 +1,15 @@
 //! The catalogue.
 
 pub mod handle;
+pub mod session;
 pub mod state;
+pub mod token;
 
 use crate::check::Check;
 
 /// Every check, family by family.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    handle::CHECKS.iter().chain(state::CHECKS).copied()
+    handle::CHECKS.iter().chain(state::CHECKS).chain(session::CHECKS).chain(token::CHECKS).copied()
 }
 
 /// The check with this id.

@@ -15,14 +15,30 @@ use crate::{
 pub fn write(report: &Report, colour: bool) -> String {
     let mut out = Writer { text: String::new(), colour };
     out.heading(report);
-    for check in &report.checks {
-        out.check(check);
+    for alike in report.checks.chunk_by(says_the_same) {
+        match alike {
+            [first, _, ..] => out.group(first, alike.len()),
+            _ => alike.iter().for_each(|check| out.check(check)),
+        }
     }
     for note in &report.notes {
         out.line(&format!("note: {note}"));
     }
     out.totals(report);
     out.text
+}
+
+/// Whether two checks of one family were not made, for one reason: that is worth one line.
+fn says_the_same(one: &CheckReport, other: &CheckReport) -> bool {
+    let is_idle = |check: &CheckReport| check.verdict == Verdict::Skipped && check.observations.is_empty();
+    family(one) == family(other)
+        && is_idle(one)
+        && is_idle(other)
+        && (one.reason, &one.detail) == (other.reason, &other.detail)
+}
+
+fn family(check: &CheckReport) -> &str {
+    check.id.split('-').next().unwrap_or_default()
 }
 
 struct Writer {
@@ -42,6 +58,14 @@ impl Writer {
             let _ = write!(heading, ", {} identities", handshake.identities);
         }
         self.line(&printable(&heading));
+        self.line("");
+    }
+
+    /// Checks that were not made, as one.
+    fn group(&mut self, first: &CheckReport, count: usize) {
+        let verdict = self.painted(style_of(first.verdict), &format!("{:<9}", first.verdict.word()));
+        self.line(&format!("{verdict}  {}-* ({count} checks)  [{}]", family(first), first.reason.slug()));
+        self.wrapped(&first.detail, "           ");
         self.line("");
     }
 

@@ -135,7 +135,17 @@ async fn over_stdio(
 }
 
 fn target(wire: Wire, identities: &Identities, options: &Options) -> Target {
-    Target { era: Era::Modern, wire, options: options.clone(), identities: identities.clone(), next_id: 0 }
+    Target {
+        era: Era::Modern,
+        wire,
+        options: options.clone(),
+        identities: identities.clone(),
+        next_id: 0,
+        open: Vec::new(),
+        issues: None,
+        older: None,
+        aside: false,
+    }
 }
 
 enum Answered {
@@ -222,12 +232,7 @@ async fn initialize(target: &mut Target, within: std::time::Duration) -> Option<
                 target.era = Era::Legacy(agreed.clone());
                 initialized(target, Who::A).await;
                 if let Wire::Http(_) = target.wire {
-                    for who in [Who::B, Who::Nobody, Who::Impostor] {
-                        // A caller that is refused here is refused at every later call, which then says so.
-                        if let Body::Result(_) = target.send(who, &opening(&agreed)).await.body {
-                            initialized(target, who).await;
-                        }
-                    }
+                    open_for(target, &[Who::B, Who::Nobody, Who::Impostor], &agreed).await;
                 }
                 return Some(Handshake {
                     capabilities: result.get("capabilities").cloned().unwrap_or_default(),
@@ -242,7 +247,24 @@ async fn initialize(target: &mut Target, within: std::time::Duration) -> Option<
     None
 }
 
-fn opening(version: &str) -> Call {
+async fn open_for(target: &mut Target, callers: &[Who], version: &str) {
+    for who in callers {
+        // A caller that is refused here is refused at every later call, which then says so.
+        let reply = target.send_within(*who, &opening(version), target.options.timeout).await;
+        if let Body::Result(_) = reply.body {
+            initialized(target, *who).await;
+        }
+    }
+}
+
+/// Opens once more what was ended in between.
+pub(super) async fn open_again(target: &mut Target) {
+    if let (Era::Legacy(version), Wire::Http(_)) = (target.era.clone(), &target.wire) {
+        open_for(target, &[Who::A, Who::B, Who::Nobody, Who::Impostor], &version).await;
+    }
+}
+
+pub(super) fn opening(version: &str) -> Call {
     let mut params = Object::new();
     params.insert("protocolVersion".into(), version.into());
     // Nothing is declared: a server of this era would ask on its own, and nobody would answer.

@@ -1,5 +1,7 @@
 //! Streamable HTTP: one POST a request, answered by JSON or by a stream of events, read within bounds.
 
+mod visit;
+
 use std::{collections::HashMap, time::Duration};
 
 use handfast_wire::{
@@ -9,7 +11,7 @@ use handfast_wire::{
 };
 use reqwest::{
     StatusCode, Url,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION},
+    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE},
 };
 use secrecy::ExposeSecret;
 use serde_json::Value;
@@ -45,6 +47,13 @@ pub fn candidate_urls(url: &Url) -> Vec<Url> {
         .collect()
 }
 
+fn challenge_of(response: &reqwest::Response) -> Option<String> {
+    let values = response.headers().get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
+    values
+        .map(|value| value.chars().take(SHOWN_OF_BARE_BODY).collect::<String>())
+        .reduce(|all, one| format!("{all}, {one}"))
+}
+
 /// A URL without user, password, query and fragment.
 pub(super) fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
@@ -60,6 +69,8 @@ pub(super) struct Http {
     identity_header: Option<HeaderName>,
     /// Legacy only: the session that each caller was given.
     sessions: HashMap<Who, HeaderValue>,
+    /// What the last answer wants of whoever shows no good token.
+    challenge: Option<String>,
 }
 
 impl Http {
@@ -77,7 +88,7 @@ impl Http {
         // The first caller's client shows that the options work.
         let clients = HashMap::from([(Who::A, client(&url, &options.http)?)]);
         let options = options.clone();
-        Ok(Self { url, options, clients, extra, identity_header, sessions: HashMap::new() })
+        Ok(Self { url, options, clients, extra, identity_header, sessions: HashMap::new(), challenge: None })
     }
 
     /// Each caller has connections of its own: what a server or a proxy remembers of a connection must not mix A and B.
@@ -112,9 +123,19 @@ impl Http {
                 Ok(client) => client,
                 Err(reason) => return fault(None, Fault::Unreachable(reason)),
             };
-            let sent = client.post(self.url.clone()).headers(headers).body(request.to_value().to_string()).send().await;
+            let sent =
+                client.post(self.url_for(identity)).headers(headers).body(request.to_value().to_string()).send().await;
             match sent {
-                Ok(response) => self.read(response, identity.who, request).await,
+                Ok(response) => {
+                    self.challenge = challenge_of(&response);
+                    if let Some(session) = response.headers().get(headers::SESSION_ID)
+                        && request.method == "initialize"
+                        && response.status().is_success()
+                    {
+                        self.sessions.insert(identity.who, session.clone());
+                    }
+                    self.read(response, request).await
+                }
                 Err(error) if error.is_connect() => {
                     fault(None, Fault::Unreachable(with_hint(chain(&error.without_url()))))
                 }
@@ -158,9 +179,30 @@ impl Http {
         Ok(headers)
     }
 
+    /// Where a caller's requests go: to the endpoint, and for one who shows its token in the query, with that.
+    fn url_for(&self, identity: &Identity) -> Url {
+        let mut url = self.url.clone();
+        if let (Who::InQuery, Some(credential)) = (identity.who, identity.credential()) {
+            url.query_pairs_mut().append_pair("access_token", credential);
+        }
+        url
+    }
+
+    /// The challenge of the last answer.
+    pub(super) fn challenge(&self) -> Option<&str> {
+        self.challenge.as_deref()
+    }
+
+    /// The path of the endpoint.
+    pub(super) fn path(&self) -> &str {
+        self.url.path()
+    }
+
     fn caller_headers(&self, identity: &Identity) -> Result<HeaderMap, String> {
         let mut headers = self.extra.clone();
-        let Some(credential) = identity.credential() else { return Ok(headers) };
+        let Some(credential) = identity.credential().filter(|_| identity.who != Who::InQuery) else {
+            return Ok(headers);
+        };
         let (name, text) = match &self.identity_header {
             Some(name) => (name.clone(), credential.to_owned()),
             None => (AUTHORIZATION, format!("Bearer {credential}")),
@@ -172,19 +214,9 @@ impl Http {
         Ok(headers)
     }
 
-    async fn read(&mut self, response: reqwest::Response, who: Who, request: &Request) -> Reply {
+    async fn read(&mut self, response: reqwest::Response, request: &Request) -> Reply {
         let status = response.status();
-        if request.method == "initialize"
-            && status.is_success()
-            && let Some(session) = response.headers().get(headers::SESSION_ID)
-        {
-            self.sessions.insert(who, session.clone());
-        }
-        let streamed = response
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"));
+        let streamed = is_stream(&response);
         if status.is_redirection() {
             let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
             let origin = location.and_then(|to| self.url.join(to).ok()).map(|to| to.origin().ascii_serialization());
@@ -218,7 +250,7 @@ impl Http {
     }
 
     /// Ends the legacy sessions that this run was given. "Clients that no longer need a session SHOULD send DELETE."
-    pub(super) async fn close(mut self, era: &Era, identities: &Identities) {
+    pub(super) async fn end_sessions(&mut self, era: &Era, identities: &Identities) {
         for (who, session) in std::mem::take(&mut self.sessions) {
             let (Ok(mut headers), Ok(client)) = (self.caller_headers(identities.of(who)), self.client_of(who)) else {
                 continue;
@@ -233,6 +265,11 @@ impl Http {
             let _ = client.delete(self.url.clone()).headers(headers).timeout(CLOSING).send().await;
         }
     }
+}
+
+fn is_stream(response: &reqwest::Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    kind.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
 fn client(url: &Url, options: &HttpOptions) -> Result<reqwest::Client, String> {

@@ -5,6 +5,7 @@
 
 mod handshake;
 mod http;
+pub mod session;
 mod stdio;
 mod tree;
 
@@ -195,6 +196,14 @@ pub struct Target {
     options: Options,
     identities: Identities,
     next_id: u64,
+    /// Sessions opened one by one, to be ended.
+    open: Vec<(Who, String)>,
+    /// Whether the server issues session ids, once it was asked.
+    issues: Option<session::Issues>,
+    /// The revision that its sessions speak.
+    older: Option<String>,
+    /// The sessions of the handshake were ended, and are opened again for the next ordinary call.
+    aside: bool,
 }
 
 #[derive(Debug)]
@@ -206,6 +215,10 @@ enum Wire {
 impl Target {
     /// Sends one call as somebody and waits for its answer.
     pub async fn send(&mut self, who: Who, call: &Call) -> Reply {
+        if self.aside {
+            self.aside = false;
+            handshake::open_again(self).await;
+        }
         self.send_within(who, call, self.options.timeout).await
     }
 
@@ -219,11 +232,15 @@ impl Target {
     }
 
     fn request(&mut self, identity: &Identity, call: &Call) -> Request {
+        self.request_of(identity, call, self.era == Era::Modern)
+    }
+
+    fn request_of(&mut self, identity: &Identity, call: &Call, modern: bool) -> Request {
         self.next_id += 1;
         let mut params = call.params.clone();
-        let mut own = match self.era {
-            Era::Modern => meta::modern(meta::every_capability(), CLIENT_NAME, env!("CARGO_PKG_VERSION")),
-            Era::Legacy(_) => Object::new(),
+        let mut own = match modern {
+            true => meta::modern(meta::every_capability(), CLIENT_NAME, env!("CARGO_PKG_VERSION")),
+            false => Object::new(),
         };
         if let (Wire::Stdio(_), Some(principal)) = (&self.wire, identity.credential()) {
             own.insert(self.options.principal_key.clone(), principal.into());
@@ -255,6 +272,22 @@ impl Target {
         }
     }
 
+    /// The path of the endpoint.
+    pub fn path(&self) -> String {
+        match &self.wire {
+            Wire::Http(http) => http.path().to_owned(),
+            Wire::Stdio(_) => String::new(),
+        }
+    }
+
+    /// What the last answer over HTTP wants of whoever shows no good token (`WWW-Authenticate`).
+    pub fn challenge(&self) -> Option<&str> {
+        match &self.wire {
+            Wire::Http(http) => http.challenge(),
+            Wire::Stdio(_) => None,
+        }
+    }
+
     /// Who the callers are.
     pub fn identities(&self) -> &Identities {
         &self.identities
@@ -269,9 +302,10 @@ impl Target {
     }
 
     /// Ends what was started: legacy sessions, or the child with every process that it started.
-    pub async fn close(self) {
+    pub async fn close(mut self) {
+        self.end_visits().await;
         match self.wire {
-            Wire::Http(http) => http.close(&self.era, &self.identities).await,
+            Wire::Http(mut http) => http.end_sessions(&self.era, &self.identities).await,
             Wire::Stdio(stdio) => stdio.close().await,
         }
     }

@@ -56,6 +56,13 @@ impl Recorded {
         other
     }
 
+    /// The same without a session id.
+    fn without_session(&self) -> Self {
+        let mut other = self.clone();
+        other.headers.retain(|(name, _)| name != "mcp-session-id");
+        other
+    }
+
     /// Whether it only looks at what there is.
     pub(crate) fn is_listing(&self) -> bool {
         self.method() == "server/discover" || self.method().ends_with("/list")
@@ -69,6 +76,10 @@ pub(crate) enum Act {
     Forward,
     /// Let the twin answer somebody with this token.
     As(&'static str),
+    /// Let the twin answer a request that names no session.
+    WithoutSession,
+    /// Let the twin answer a request that names this session.
+    Under(&'static str),
     /// Let the twin answer, and change the body of its answer.
     Changed(fn(&str) -> String),
     /// Both.
@@ -174,10 +185,16 @@ async fn serve(
     let act = act(number, &request);
     let request = match act {
         Act::As(token) | Act::AsChanged(token, _) => request.from(token),
+        Act::WithoutSession => request.without_session(),
+        Act::Under(id) => {
+            let mut named = request.without_session();
+            named.headers.push(("mcp-session-id".to_owned(), id.to_owned()));
+            named
+        }
         _ => request,
     };
     match act {
-        Act::Forward | Act::As(_) => {
+        Act::Forward | Act::As(_) | Act::WithoutSession | Act::Under(_) => {
             let reply = forward(&request, upstream.expect("somebody to forward to")).await?;
             remember(cache, &request, &reply);
             socket.write_all(&reply).await

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use handfast_probe::{
     clock::Deadline,
-    identity::Identities,
+    identity::{Identities, Who},
     profile::Profile,
     report::{CheckReport, EntryPoint, Report},
     runner::Run,
@@ -19,6 +19,8 @@ use serde_json::Value;
 
 pub(crate) const HANDLE: &str = "handle-foreign-principal";
 pub(crate) const STATE: &str = "state-tampered";
+/// How the checks of sessions begin.
+pub(crate) const SESSION: &str = "session-";
 
 /// Two users whom the operator named.
 pub(crate) fn alice_and_bob() -> Identities {
@@ -30,11 +32,30 @@ pub(crate) fn made_up() -> Identities {
     Identities::new(None, None).expect("they differ")
 }
 
-/// A run against a URL as alice and bob, with bounds that a test can wait for.
+/// A run of the checks of handles and states against a URL as alice and bob, with bounds that a test can wait for.
 pub(crate) fn run_on(url: &str) -> Run {
+    let mut run = whole_run_on(url);
+    run.checks.retain(|check| [HANDLE, STATE].contains(&check.id));
+    run
+}
+
+/// The same with every check.
+pub(crate) fn whole_run_on(url: &str) -> Run {
     let address = Address::Http(url.parse().expect("a URL"));
-    let mut run = Run::new(address, alice_and_bob());
+    // What the twins take for tokens whose time is over, for another server, and for the client.
+    let identities = alice_and_bob()
+        .with(Who::Expired, "expired-alice".into())
+        .with(Who::WrongAudience, "elsewhere-alice".into())
+        .with(Who::ClientIdAudience, "client-alice".into());
+    let mut run = Run::new(address, identities);
     run.options.timeout = Duration::from_secs(20);
+    run
+}
+
+/// A run of the checks of sessions.
+pub(crate) fn session_run_on(url: &str) -> Run {
+    let mut run = whole_run_on(url);
+    run.checks.retain(|check| check.id.starts_with(SESSION));
     run
 }
 
@@ -98,6 +119,30 @@ pub(crate) fn verdict(check: &CheckReport) -> String {
 /// The verdicts of both checks as one line.
 pub(crate) fn verdicts(report: &Report) -> String {
     format!("{} | {}", verdict(check(report, HANDLE)), verdict(check(report, STATE)))
+}
+
+/// The verdicts of the checks of sessions as one cell of the table: what all are, or those that are not plainly refuted.
+pub(crate) fn sessions(report: &Report) -> String {
+    cell(report, |id| id.strip_prefix(SESSION))
+}
+
+/// The same of the checks of tokens.
+pub(crate) fn tokens(report: &Report) -> String {
+    cell(report, |id| id.strip_prefix("token-").or((id == "challenge-missing").then_some("challenge-missing")))
+}
+
+fn cell(report: &Report, name: impl Fn(&'static str) -> Option<&'static str>) -> String {
+    let seen: Vec<(&str, String)> =
+        report.checks.iter().filter_map(|check| Some((name(check.id)?, verdict(check)))).collect();
+    if let Some((_, first)) =
+        seen.first().filter(|(_, first)| first.starts_with("skipped") || first.starts_with("errored"))
+        && seen.iter().all(|(_, other)| other == first)
+    {
+        return first.clone();
+    }
+    let telling = seen.iter().filter(|(_, verdict)| !verdict.starts_with("refuted") || verdict.contains('+'));
+    let telling: Vec<String> = telling.map(|(name, verdict)| format!("{name} {verdict}")).collect();
+    if telling.is_empty() { "refuted".to_owned() } else { telling.join("; ") }
 }
 
 /// The reasons of both checks.

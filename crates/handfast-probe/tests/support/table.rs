@@ -6,17 +6,47 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'t> {
     pub(crate) twin: &'t str,
-    /// `verdict reason [severity] [+observation]` of each check, in the order of the catalogue.
+    /// `verdict reason [severity] [+observation]` of the checks of handles and of states.
     pub(crate) checks: [&'t str; 2],
+    /// What all checks of sessions say over HTTP, or those of them that are not plainly refuted, each with its name.
+    pub(crate) sessions: &'t str,
+    /// The same of the checks of tokens.
+    pub(crate) tokens: &'t str,
 }
+
+impl<'t> Line<'t> {
+    /// What the line says of one check: `verdict reason [severity] [+observation]`, or `refuted` alone.
+    pub(crate) fn of(&self, check: &str) -> &'t str {
+        match check {
+            "handle-foreign-principal" => self.checks[0],
+            "state-tampered" => self.checks[1],
+            other => {
+                let (name, cell) = match other.strip_prefix("session-") {
+                    Some(name) => (name, self.sessions),
+                    None => (other.strip_prefix("token-").unwrap_or(other), self.tokens),
+                };
+                if ["skipped", "errored"].iter().any(|verdict| cell.starts_with(verdict)) {
+                    return cell;
+                }
+                let named = cell.split("; ").find_map(|part| part.strip_prefix(name)?.strip_prefix(' '));
+                named.unwrap_or("refuted")
+            }
+        }
+    }
+}
+
+/// What `unread` stands for.
+const UNREAD: &str = "foreign-audience skipped nothing-was-refused; client-id-audience skipped nothing-was-refused; \
+     expired skipped nothing-was-refused; absent-stronger skipped nothing-was-refused; in-query skipped nothing-was-refused";
 
 /// Every line of a table.
 pub(crate) fn lines(table: &str) -> Vec<Line<'_>> {
     let rows = table.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
     rows.map(|line| {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
-        let [twin, handle, state] = cells[..] else { panic!("not three columns: {line}") };
-        Line { twin, checks: [handle, state] }
+        let [twin, handle, state, sessions, tokens] = cells[..] else { panic!("not five columns: {line}") };
+        let tokens = if tokens == "unread" { UNREAD } else { tokens };
+        Line { twin, checks: [handle, state], sessions, tokens }
     })
     .collect()
 }
@@ -35,7 +65,10 @@ pub(crate) fn assert_agrees(table: &str, over: &str, seen: &[(String, String)]) 
     let wrong: Vec<String> = lines(table)
         .iter()
         .filter_map(|line| {
-            let wanted = line.checks.join(" | ");
+            // Over stdio there are no session ids and no tokens, for any twin.
+            let none = "skipped needs-http";
+            let (sessions, tokens) = if over == "stdio" { (none, none) } else { (line.sessions, line.tokens) };
+            let wanted = format!("{} | {sessions} | {tokens}", line.checks.join(" | "));
             let (_, found) = seen.iter().find(|(twin, _)| twin == line.twin)?;
             (*found != wanted).then(|| format!("{} over {over}\n  expected {wanted}\n  found    {found}", line.twin))
         })

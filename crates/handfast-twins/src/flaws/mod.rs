@@ -11,16 +11,25 @@ mod names;
 mod noguard;
 mod opaque;
 mod refusals;
+mod sessions;
 mod shared;
 mod sound;
 mod surfaces;
+mod tokens;
 mod unbound;
 mod unsigned;
 mod unsteady;
 
 use std::fmt;
 
-use crate::{guards::Guards, http::Host, legacy::Legacy, server::Server};
+use crate::{
+    gate::Gate,
+    guards::Guards,
+    http::Host,
+    legacy::Legacy,
+    server::Server,
+    sessions::{SessionGuards, Sessions},
+};
 
 /// A server that can be started by name.
 pub struct Twin {
@@ -33,7 +42,12 @@ pub struct Twin {
 
 enum Build {
     Modern(fn() -> Box<dyn Guards>),
+    /// The sound server, behind a gate that knows tokens.
+    Gated(fn() -> Box<dyn Gate>),
     Legacy,
+    Sessions(fn() -> Box<dyn SessionGuards>),
+    /// Sessions, and the sound server of the stateless revision at the same place.
+    Both(fn() -> Box<dyn SessionGuards>),
 }
 
 /// Every twin, the five of the beginning first.
@@ -57,7 +71,13 @@ impl Twin {
     pub(crate) fn host(&self) -> Host {
         match self.build {
             Build::Modern(guards) => Host::Modern(Box::new(Server::new(guards()))),
+            Build::Gated(gate) => Host::Modern(Box::new(Server::gated(sound::plain(), gate()))),
             Build::Legacy => Host::Legacy(Legacy::default()),
+            Build::Sessions(guards) => Host::Sessions(Box::new(Sessions::new(guards())), None),
+            Build::Both(guards) => {
+                let modern = Box::new(Server::new(sound::plain()));
+                Host::Sessions(Box::new(Sessions::new(guards())), Some(modern))
+            }
         }
     }
 }
@@ -72,8 +92,20 @@ const fn twin(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn
     Twin { name, summary, build: Build::Modern(guards) }
 }
 
+const fn gated(name: &'static str, summary: &'static str, gate: fn() -> Box<dyn Gate>) -> Twin {
+    Twin { name, summary, build: Build::Gated(gate) }
+}
+
+const fn keeps(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn SessionGuards>) -> Twin {
+    Twin { name, summary, build: Build::Sessions(guards) }
+}
+
+const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> Box<dyn SessionGuards>) -> Twin {
+    Twin { name, summary, build: Build::Both(guards) }
+}
+
 #[rustfmt::skip]
-static TWINS: [Twin; 66] = [
+static TWINS: [Twin; 98] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -144,4 +176,38 @@ static TWINS: [Twin; 66] = [
     twin("flaky", "every second foreign use is refused", unsteady::flaky),
     twin("noisy", "sound; on stdio it prints between messages and answers out of order", sound::noisy),
     twin("slow-start", "sound; on stdio it answers only after 300 ms", sound::slow_start),
+    // What it heeds of a token
+    gated("gated", "sound; knows its tokens: whose, for whom, until when", || Box::new(tokens::Sound)),
+    gated("optional-token", "whoever shows no token is let in, and a bad one is refused", || Box::new(tokens::OptionalToken)),
+    gated("open-gate", "lets in whoever comes, with any token or none", || Box::new(tokens::OpenGate)),
+    gated("any-audience", "a token for another server is as good as one of its own", || Box::new(tokens::AnyAudience)),
+    gated("client-as-audience", "a token for the client itself is taken", || Box::new(tokens::ClientAsAudience)),
+    gated("never-expires", "a token that was good once is good for ever", || Box::new(tokens::NeverExpires)),
+    gated("token-in-query", "takes a token from the query string", || Box::new(tokens::TokenInQuery)),
+    gated("no-challenge", "refuses without saying where a token comes from", || Box::new(tokens::NoChallenge)),
+    // Sessions of 2025-11-25 and older
+    keeps("sessions", "2025-11-25 and older; sound sessions that hold notes", || Box::new(sessions::Sound)),
+    keeps("revives-unknown", "a request with an unknown session id is carried out", || Box::new(sessions::RevivesUnknown)),
+    keeps("adopts-unknown", "an unknown session id is opened under the id that was sent", || Box::new(sessions::AdoptsUnknown)),
+    keeps("adopts-client-id", "`initialize` takes the session id that the client chose", || Box::new(sessions::AdoptsClientId)),
+    keeps("mints-on-refusal", "a refusal hands out the id of a session that works", || Box::new(sessions::MintsOnRefusal)),
+    keeps("unbound-sessions", "a session serves whoever has its id", || Box::new(sessions::Unbound)),
+    keeps("unbound-get", "anybody's stream is attached to a session by its id", || Box::new(sessions::UnboundGet)),
+    keeps("unbound-delete", "anybody ends a session by its id", || Box::new(sessions::UnboundDelete)),
+    keeps("missing-accepted", "a request without a session id is carried out", || Box::new(sessions::MissingAccepted)),
+    keeps("single-session-fallback", "without a session id the only open session is meant", || Box::new(sessions::SingleSessionFallback)),
+    keeps("outlives-delete", "DELETE is answered and ends nothing", || Box::new(sessions::OutlivesDelete)),
+    keeps("counter-ids", "session ids count up", || Box::new(sessions::CounterIds)),
+    keeps("pointer-ids", "session ids are addresses, and used again", || Box::new(sessions::PointerIds)),
+    keeps("timestamp-ids", "session ids are the time in milliseconds", || Box::new(sessions::TimestampIds)),
+    keeps("health-lists-sessions", "a page that everybody may read tells which sessions are open", || Box::new(sessions::HealthListsSessions)),
+    keeps("checks-token-once", "whether a token has expired is asked at `initialize` only", || Box::new(sessions::ChecksTokenOnce)),
+    keeps("unknown-is-bad-request", "an unknown session id is refused with 400", || Box::new(sessions::UnknownIs(400))),
+    keeps("unknown-is-unauthorized", "an unknown session id is refused with 401", || Box::new(sessions::UnknownIs(401))),
+    keeps("unknown-is-ok", "an unknown session id is refused with 200", || Box::new(sessions::UnknownIs(200))),
+    keeps("session-oracle", "somebody else's session is refused with 403, an unknown one with 404", || Box::new(sessions::Oracle403)),
+    keeps("one-session-each", "sound; who opens a session loses the one before", || Box::new(sessions::OneEach)),
+    keeps("two-replicas", "two processes take requests in turn, each with sessions of its own", || Box::new(sessions::TwoReplicas)),
+    speaks_both("dual-era", "sound; speaks the stateless revision, and sessions at the same place", || Box::new(sessions::Sound)),
+    speaks_both("dual-era-unbound", "as above, and a session serves whoever has its id", || Box::new(sessions::Unbound)),
 ];

@@ -77,7 +77,7 @@ impl Player {
 
     fn honest(&self, received: &Received) -> Reply {
         let Received { method, path, headers, body } = received;
-        match http::at_the_door(&self.honest, method, path, headers) {
+        match http::at_the_door(&self.honest, method, (path, None), headers) {
             Ok(caller) => http::respond(&self.honest, Answers::Json, &caller, method, headers, body),
             Err(reply) => reply,
         }

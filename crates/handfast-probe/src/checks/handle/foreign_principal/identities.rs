@@ -8,12 +8,11 @@ use serde_json::Value;
 use super::handles::{Handles, Manner, in_order, mint, use_handle};
 use crate::{
     arguments::{self, Wish},
-    discovery::{self, Kind, names},
+    discovery::{self, Kind},
     disposition::Disposition,
+    errand,
     identity::Who,
     marker::{self, Naming},
-    surface::Tool,
-    target::Call,
     trial::{Answer, Trial},
     verdict::{Halt, Reason},
 };
@@ -39,7 +38,9 @@ pub(super) async fn told_apart(
         Naming::Alike(name) => alike = Some(name),
         Naming::Silent => {}
     }
-    if let Some(call) = who_am_i(trial) {
+    let session = &trial.session;
+    let asks = errand::who_am_i(&session.surface.tools, |tool| session.may_call(tool));
+    if let Some(call) = asks {
         let a = trial.call("who-am-i", Who::A, &call).await?;
         let b = trial.call("who-am-i", Who::B, &call).await?;
         let again = trial.call("who-am-i", Who::A, &call).await?;
@@ -123,16 +124,6 @@ fn keeps(answer: &Answer, at: &str, name: &str) -> bool {
     })
 }
 
-/// A tool that tells its caller who it is, and needs nothing for that.
-fn who_am_i(trial: &Trial<'_, '_>) -> Option<Call> {
-    let asks = |tool: &&Tool| {
-        let name = names::words(&tool.name).join("_");
-        WHO_AM_I.contains(&name.as_str()) && discovery::required(tool).is_empty() && trial.session.may_call(tool)
-    };
-    let tool = trial.session.surface.tools.iter().find(asks)?;
-    Some(discovery::tool_call(tool, arguments::synthesise(&tool.input, &Wish::default()).ok()?))
-}
-
 /// The names in two answers; the whole answer is the name where no field says so.
 fn named_or_whole(trial: &Trial<'_, '_>, a: &Answer, b: &Answer) -> Naming {
     match (named(trial, a, b), whole(a), whole(b)) {
@@ -171,5 +162,3 @@ async fn refuses_others(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<bool, 
 
 const SHORTEST_NAME: usize = 3;
 const ENTRIES_ASKED: usize = 4;
-const WHO_AM_I: [&str; 9] =
-    ["whoami", "who_am_i", "get_me", "me", "current_user", "get_current_user", "my_profile", "get_profile", "identity"];

@@ -1,0 +1,142 @@
+//! `session-adopted`: who chooses the id? If a client can, whoever chose it for somebody else is already inside.
+
+use crate::{
+    check::{Check, Level, Running},
+    disposition::Disposition,
+    errand::{self, Errand},
+    identity::Who,
+    target::session::Verb,
+    trial::Trial,
+    verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity},
+};
+
+use super::scene;
+
+/// The check.
+pub(super) static CHECK: Check = Check {
+    id: "session-adopted",
+    title: "Clients choose their session ids",
+    claim: "A session works under an id that the client chose and the server never issued.",
+    spec: "MCP servers MUST use secure, non-deterministic session IDs.",
+    spec_url: "https://modelcontextprotocol.io/specification/2025-11-25/basic/security_best_practices",
+    help: include_str!("adopted.md"),
+    level: Level::Must,
+    severity: Severity::High,
+    cwe: &[384],
+    run,
+};
+
+fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
+    Box::pin(async move {
+        let outcome = judge(trial).await;
+        scene::finish(trial, &CHECK, outcome).await
+    })
+}
+
+async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
+    let errand = scene::enter(trial).await?;
+    let (mut rows, mut observations) = (Vec::new(), Vec::new());
+    let opened = at_initialize(trial, &errand).await;
+    rows.push(opened.unwrap_or_else(|halt| Row::halted(AT_INITIALIZE, halt)));
+    if !scene::is_over(&rows) {
+        let later = at_any_call(trial, &errand, &mut observations).await;
+        rows.push(later.unwrap_or_else(|halt| Row::halted(AT_ANY_CALL, halt)));
+    }
+    Ok(Judgement::over(rows, observations))
+}
+
+/// `initialize` with an id of the client's own: does that id work afterwards, while another does not?
+async fn at_initialize(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Row, Halt> {
+    let a = scene::live(trial, Who::A, errand).await?;
+    let chosen = scene::made_up(trial, &a);
+    let before = scene::present(trial, "chosen-id-before", Who::A, Verb::Post, Some(&chosen), errand).await?;
+    let mut plan = ControlPlan::default();
+    plan.accepts(&a.answer, |said| Halt::errored(Reason::ControlFailed, said))?;
+    plan.presents_unissued(&before, std::slice::from_ref(&chosen))?;
+    let controls = plan.hold()?;
+    if before.disposition == Disposition::Accepted {
+        let text = "ids that nobody issued work without any `initialize`";
+        return Err(Halt::skipped(Reason::UnknownSessionServed, text));
+    }
+
+    let opening = trial.session.target.opening();
+    let opened = scene::post(trial, "open-under-chosen-id", Who::A, Some(&chosen), &opening).await?;
+    let subject = scene::present(trial, "subject", Who::A, Verb::Post, Some(&chosen), errand).await?;
+    let again = scene::present(trial, "subject-again", Who::A, Verb::Post, Some(&chosen), errand).await?;
+    let other = scene::unissued(trial, Who::A, Verb::Post, &a, errand).await?;
+
+    if let Some(halt) = [&subject, &again, &other.answer].into_iter().find_map(|answer| answer.unclear()) {
+        return Err(halt);
+    }
+    if subject.disposition.word() != again.disposition.word() {
+        return Err(Halt::errored(Reason::Unstable, "the chosen id was served once and refused once"));
+    }
+    let mut row = if subject.disposition == Disposition::Accepted && !other.is_honoured() {
+        let echoed = opened.issued.as_deref() == Some(chosen.as_str());
+        let how =
+            if echoed { "the server took it over in its answer" } else { "the server named another in its answer" };
+        let detail = format!(
+            "the id that the client sent with `initialize` was refused before and works afterwards, while others that nobody issued are refused; {how}"
+        );
+        Row::confirmed(&controls, AT_INITIALIZE, Reason::ClientChosenSession, CHECK.severity, detail)
+    } else {
+        let said = trial.clean(&subject.said());
+        let detail = format!("the id that the client sent with `initialize` does not work afterwards: {said}");
+        Row::refuted(&controls, AT_INITIALIZE, Reason::SessionGuardHeld, detail)
+    };
+    row.story = [&a.answer, &before, &opened, &subject, &other.answer].map(|answer| answer.step).to_vec();
+    Ok(row)
+}
+
+/// Any other call with an id of the client's own: is what is kept under it there afterwards, and under no other id?
+async fn at_any_call(
+    trial: &mut Trial<'_, '_>,
+    errand: &Errand,
+    observations: &mut Vec<Observation>,
+) -> Result<Row, Halt> {
+    let a = scene::live(trial, Who::A, errand).await?;
+    let chosen = scene::unissued(trial, Who::A, Verb::Post, &a, errand).await?;
+    let mut plan = ControlPlan::default();
+    plan.accepts(&a.answer, |said| Halt::errored(Reason::ControlFailed, said))?;
+    plan.presents_unissued(&chosen.answer, std::slice::from_ref(&chosen.id))?;
+    let controls = plan.hold()?;
+    if !chosen.is_honoured() {
+        let detail = format!("an id of the client's own is refused: {}", trial.clean(&chosen.answer.said()));
+        let mut row = Row::refuted(&controls, AT_ANY_CALL, Reason::SessionGuardHeld, detail);
+        row.story = vec![a.answer.step, chosen.answer.step];
+        return Ok(row);
+    }
+    let text = "a request with an id that nobody issued is carried out: see session-revived";
+    observations.push(Observation { id: "unknown-session-served", text: text.to_owned() });
+    let canary = trial.canary(Who::A);
+    let Some((memory, keep)) = errand.memory.as_ref().and_then(|memory| Some((memory, memory.write(&canary)?))) else {
+        let detail = "ids that nobody issued are honoured, but no tool keeps anything in a session, so that nothing shows whether one is kept";
+        return Err(Halt::skipped(Reason::SessionWitnessUnusable, detail));
+    };
+
+    let kept = scene::post(trial, "keep", Who::A, Some(&chosen.id), &keep).await?;
+    let subject = scene::post(trial, "subject", Who::A, Some(&chosen.id), &memory.read).await?;
+    let other = scene::made_up(trial, &a);
+    let elsewhere = scene::post(trial, "show-elsewhere", Who::A, Some(&other), &memory.read).await?;
+
+    if let Some(halt) = [&kept, &subject, &elsewhere].into_iter().find_map(|answer| answer.unclear()) {
+        return Err(halt);
+    }
+    // A new id in the answer is a session of the server's choosing.
+    let renamed = kept.issued.as_ref().is_some_and(|issued| *issued != chosen.id);
+    let mut row = if errand::shown(&subject, &canary) && !errand::shown(&elsewhere, &canary) && !renamed {
+        let detail = format!(
+            "what was kept under an id of the client's own (`{}`) is shown under it afterwards, and under no other",
+            canary.long
+        );
+        Row::confirmed(&controls, AT_ANY_CALL, Reason::ClientChosenSession, CHECK.severity, detail)
+    } else {
+        let detail = "nothing that was kept under an id of the client's own is shown under it afterwards".to_owned();
+        Row::refuted(&controls, AT_ANY_CALL, Reason::SessionGuardHeld, detail)
+    };
+    row.story = [&a.answer, &chosen.answer, &kept, &subject, &elsewhere].map(|answer| answer.step).to_vec();
+    Ok(row)
+}
+
+const AT_INITIALIZE: &str = "initialize";
+const AT_ANY_CALL: &str = "any other call";

@@ -1,0 +1,188 @@
+//! `session-foreign-principal`: does a session serve its owner only? Each verb is an entry point of its own, because a
+//! server may guard POST and forget GET or DELETE.
+
+mod identities;
+mod verbs;
+
+use crate::{
+    check::{Check, Level, Running},
+    disposition::Disposition,
+    errand::{self, Errand},
+    identity::Who,
+    target::session::Verb,
+    trial::{Answer, Trial},
+    verdict::{ControlPlan, Controls, Halt, Judgement, Negative, Observation, Reason, Row, Severity},
+};
+
+use super::scene::{self, Live};
+use identities::Names;
+
+/// The check.
+pub(super) static CHECK: Check = Check {
+    id: "session-foreign-principal",
+    title: "Sessions are not bound to their owner",
+    claim: "A session that the server opened for one principal serves another principal who presents its id.",
+    spec: "MCP Servers MUST NOT use sessions for authentication.",
+    spec_url: "https://modelcontextprotocol.io/specification/2025-11-25/basic/security_best_practices",
+    help: include_str!("foreign_principal.md"),
+    level: Level::Must,
+    severity: Severity::High,
+    cwe: &[639, 863],
+    run,
+};
+
+fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
+    Box::pin(async move {
+        let outcome = judge(trial).await;
+        scene::finish(trial, &CHECK, outcome).await
+    })
+}
+
+async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
+    let errand = scene::enter(trial).await?;
+    let names = identities::told_apart(trial, &errand).await?;
+    let (mut rows, mut observations) = (Vec::new(), Vec::new());
+    for verb in [Verb::Post, Verb::Get, Verb::Delete] {
+        let outcome = match verb {
+            Verb::Post => post(trial, &errand, names.as_ref(), &mut observations).await,
+            Verb::Get => verbs::get(trial, &errand).await,
+            Verb::Delete => verbs::delete(trial, &errand).await,
+        };
+        trial.session.target.end_visits().await;
+        let row = outcome.unwrap_or_else(|halt| Row::halted(verb.word(), halt));
+        rows.push(row);
+        if scene::is_over(&rows) {
+            break;
+        }
+    }
+    Ok(Judgement::over(rows, observations))
+}
+
+/// What B got in A's session, if it got anything that is A's.
+struct Taken {
+    what: String,
+    answer: Answer,
+}
+
+async fn post(
+    trial: &mut Trial<'_, '_>,
+    errand: &Errand,
+    names: Option<&Names>,
+    observations: &mut Vec<Observation>,
+) -> Result<Row, Halt> {
+    let (a, b) = (scene::live(trial, Who::A, errand).await?, scene::live(trial, Who::B, errand).await?);
+    scene::distinct(&a, &b)?;
+    let unissued = scene::unissued(trial, Who::B, Verb::Post, &a, errand).await?;
+    let canary = plant(trial, &a, errand).await?;
+    let mut plan = ControlPlan::default();
+    for live in [&a, &b] {
+        plan.accepts(&live.answer, |said| Halt::errored(Reason::ControlFailed, said))?;
+    }
+    plan.presents_unissued(&unissued.answer, std::slice::from_ref(&unissued.id))?;
+    let controls = plan.hold()?;
+
+    let subject = scene::present(trial, "subject", Who::B, Verb::Post, Some(&a.id), errand).await?;
+    let again = scene::present(trial, "subject-again", Who::B, Verb::Post, Some(&a.id), errand).await?;
+    let taken = taken(trial, &a, &b, errand, names, canary.as_ref()).await?;
+    let turned = turned(trial, &a, errand, names).await?;
+    let after = scene::still_live(trial, &a, errand).await?;
+    scene::still_live(trial, &b, errand).await?;
+
+    if let Some(halt) = subject.unclear().or_else(|| again.unclear()) {
+        return Err(halt);
+    }
+    if subject.disposition.word() != again.disposition.word() {
+        let detail =
+            format!("B's use of A's session was answered in two ways: {} and {}", subject.said(), again.said());
+        return Err(Halt::errored(Reason::Unstable, trial.clean(&detail)));
+    }
+    let story = [&a.answer, &b.answer, &unissued.answer, &subject, &after].map(|answer| answer.step).to_vec();
+    let control = unissued_control(&controls);
+    let mut row = if let Some(Taken { what, answer }) = taken.or(turned) {
+        let detail = format!("B presented A's session id with a token of its own and {what}, while {control}");
+        let mut row = Row::confirmed(&controls, "POST", Reason::SessionNotBound, Severity::High, trial.clean(&detail));
+        row.facts.insert("marker".into(), trial.clean(&what).into());
+        row.story.push(answer.step);
+        row
+    } else if subject.disposition != Disposition::Accepted {
+        let said = trial.clean(&subject.said());
+        let steady = scene::words(&subject, &a.id) == scene::words(&again, &a.id);
+        if steady && unissued.words.is_some() && scene::words(&subject, &a.id) != unissued.words {
+            let text = format!(
+                "A's session is refused to B with `{said}`, an unknown one with `{}`: the difference tells which ids exist",
+                unissued.answer.said()
+            );
+            observations.push(Observation { id: "session-oracle", text: trial.clean(&text) });
+        }
+        Row::refuted(&controls, "POST", Reason::SessionBound, format!("A's session was refused to B: {said}"))
+    } else if unissued.is_honoured() {
+        let text =
+            "B's use of A's session was carried out, as with an id that nobody issued, and brought nothing of A's";
+        observations.push(Observation { id: "unknown-session-served", text: text.to_owned() });
+        Row::refuted(&controls, "POST", Reason::SessionWitnessUnusable, text.to_owned())
+    } else {
+        let detail = format!(
+            "B's request with A's session id and a token of its own was carried out, while {control}: the id alone decides; nothing of A's was seen"
+        );
+        Row::confirmed(&controls, "POST", Reason::SessionNotBound, Severity::Medium, detail)
+    };
+    row.story = story.into_iter().chain(row.story).collect();
+    row.facts.insert("unknown_id_control".into(), unissued.answer.disposition.word().into());
+    Ok(row)
+}
+
+fn unissued_control(controls: &Controls) -> &'static str {
+    match controls.negative() {
+        Negative::Honoured => "an id that nobody issued brings nothing of A's",
+        _ => "an id that nobody issued is refused",
+    }
+}
+
+/// Keeps a canary of A's in A's session, where there is a tool for that and it works.
+async fn plant(trial: &mut Trial<'_, '_>, a: &Live, errand: &Errand) -> Result<Option<crate::canary::Canary>, Halt> {
+    let Some(memory) = &errand.memory else { return Ok(None) };
+    let canary = trial.canary(Who::A);
+    let Some(keep) = memory.write(&canary) else { return Ok(None) };
+    scene::post(trial, "keep", Who::A, Some(&a.id), &keep).await?;
+    let seen = scene::post(trial, "show", Who::A, Some(&a.id), &memory.read).await?;
+    Ok(errand::shown(&seen, &canary).then_some(canary))
+}
+
+/// What B gets with A's id that is A's: what A kept there, or A's name as the one whom the server takes the caller for.
+async fn taken(
+    trial: &mut Trial<'_, '_>,
+    a: &Live,
+    b: &Live,
+    errand: &Errand,
+    names: Option<&Names>,
+    canary: Option<&crate::canary::Canary>,
+) -> Result<Option<Taken>, Halt> {
+    if let (Some(memory), Some(canary)) = (&errand.memory, canary) {
+        let own = scene::post(trial, "stranger-own-view", Who::B, Some(&b.id), &memory.read).await?;
+        let answer = scene::post(trial, "subject-reads", Who::B, Some(&a.id), &memory.read).await?;
+        if errand::shown(&answer, canary) && !errand::shown(&own, canary) {
+            return Ok(Some(Taken { what: format!("got A's canary `{}`", canary.long), answer }));
+        }
+    }
+    if let (Some(call), Some(names)) = (&errand.who_am_i, names) {
+        let own = scene::post(trial, "stranger-asks", Who::B, Some(&b.id), call).await?;
+        let answer = scene::post(trial, "subject-asks", Who::B, Some(&a.id), call).await?;
+        if names.is_a(&answer) && !names.is_b(&answer) && !names.is_a(&own) {
+            return Ok(Some(Taken { what: format!("was taken for A: {}", answer.said()), answer }));
+        }
+    }
+    Ok(None)
+}
+
+/// After B's call: is A still A?
+async fn turned(
+    trial: &mut Trial<'_, '_>,
+    a: &Live,
+    errand: &Errand,
+    names: Option<&Names>,
+) -> Result<Option<Taken>, Halt> {
+    let (Some(call), Some(names)) = (&errand.who_am_i, names) else { return Ok(None) };
+    let answer = scene::post(trial, "owner-asks", Who::A, Some(&a.id), call).await?;
+    let turned = names.is_b(&answer) && !names.is_a(&answer);
+    Ok(turned.then(|| Taken { what: format!("A was then taken for B: {}", answer.said()), answer }))
+}

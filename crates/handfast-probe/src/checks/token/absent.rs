@@ -1,0 +1,74 @@
+//! `token-none`: is a caller without any token let in? And `token-absent-stronger`: although a bad one is refused?
+
+use crate::{
+    check::{Check, Level, Running},
+    identity::Who,
+    trial::Trial,
+    verdict::{Halt, Judgement, Negative, Reason, Severity},
+};
+
+use super::scene::{self, Words};
+
+/// The check of no token at all.
+pub(super) static NONE: Check = Check {
+    id: "token-none",
+    title: "Callers without a token are let in",
+    claim: "A call that A makes with a token is carried out without any token as well.",
+    spec: "MCP servers that implement authorization MUST verify all inbound requests.",
+    spec_url: "https://modelcontextprotocol.io/specification/2025-11-25/basic/security_best_practices",
+    help: include_str!("none.md"),
+    level: Level::Must,
+    severity: Severity::High,
+    cwe: &[306, 287],
+    run: without,
+};
+
+/// The check of no token beside a bad one.
+pub(super) static STRONGER: Check = Check {
+    id: "token-absent-stronger",
+    title: "No token is better than a bad one",
+    claim: "A call is refused with a bad token and carried out without one.",
+    spec: "MCP servers that implement authorization MUST verify all inbound requests.",
+    spec_url: "https://modelcontextprotocol.io/specification/2025-11-25/basic/security_best_practices",
+    help: include_str!("absent_stronger.md"),
+    level: Level::Must,
+    severity: Severity::High,
+    cwe: &[287, 306],
+    run: stronger,
+};
+
+fn without<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
+    Box::pin(async move {
+        let outcome = none(trial).await;
+        scene::finish(trial, &NONE, outcome).await
+    })
+}
+
+async fn none(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
+    let door = scene::enter(trial).await?;
+    let controls = door.any_controls()?;
+    let subject = scene::subject(trial, &door, Who::Nobody).await?;
+    // Where a call is a listing, or any token will do, it may be meant for everybody.
+    let open = *controls.negative() == Negative::Honoured || door.call.method != "tools/call";
+    let severity = if open { Severity::Medium } else { NONE.severity };
+    let words = Words { taken: Reason::NoTokenNeeded, severity, what: "a caller without a token" };
+    let row = scene::row(trial, &door, &controls, &subject, &words);
+    Ok(Judgement::over(vec![row], Vec::new()))
+}
+
+fn stronger<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
+    Box::pin(async move {
+        let outcome = beside_a_bad_one(trial).await;
+        scene::finish(trial, &STRONGER, outcome).await
+    })
+}
+
+async fn beside_a_bad_one(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
+    let door = scene::enter(trial).await?;
+    let controls = door.controls()?;
+    let subject = scene::subject(trial, &door, Who::Nobody).await?;
+    let what = "a caller without a token, while a bad one is refused,";
+    let words = Words { taken: Reason::NoTokenNeeded, severity: STRONGER.severity, what };
+    let row = scene::row(trial, &door, &controls, &subject, &words);
+    Ok(Judgement::over(vec![row], Vec::new()))
+}

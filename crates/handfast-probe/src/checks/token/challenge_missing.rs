@@ -1,0 +1,86 @@
+//! `challenge-missing`: does a refusal lead to the server's metadata, or do they stand where everybody looks?
+
+use serde_json::Value;
+
+use crate::{
+    check::{Check, Level, Running},
+    identity::Who,
+    trial::Trial,
+    verdict::{Halt, Judgement, Reason, Row, Severity},
+};
+
+use super::scene;
+
+/// The check.
+pub(super) static CHECK: Check = Check {
+    id: "challenge-missing",
+    title: "Refusals do not say where tokens come from",
+    claim: "A call without a token is answered with 401, and neither the answer nor a well-known page leads to the server's metadata.",
+    spec: "MCP servers MUST implement one of the following discovery mechanisms to provide authorization server location information to MCP clients",
+    spec_url: "https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization",
+    help: include_str!("challenge_missing.md"),
+    level: Level::Must,
+    severity: Severity::Low,
+    cwe: &[1059],
+    run,
+};
+
+fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
+    Box::pin(async move {
+        let outcome = judge(trial).await;
+        scene::finish(trial, &CHECK, outcome).await
+    })
+}
+
+async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
+    let door = scene::enter(trial).await?;
+    let controls = door.any_controls()?;
+    let without = scene::knock(trial, "no-token", Who::Nobody, &door.call).await?;
+    if without.reply.status != Some(401) {
+        let detail = format!("a call without a token is not answered with 401: {}", without.said());
+        return Err(without.lost().unwrap_or_else(|| Halt::skipped(Reason::NothingWasRefused, detail)));
+    }
+    let challenge = trial.session.target.challenge().unwrap_or_default().to_owned();
+    let mut story = vec![door.own.step, without.step];
+    let row = if challenge.to_ascii_lowercase().contains("resource_metadata=") {
+        let detail = format!("the refusal leads to the metadata: {}", trial.clean(&challenge));
+        Row::refuted(&controls, &door.entry(), Reason::ChallengeThere, detail)
+    } else {
+        let path = trial.session.target.path();
+        let mut found = None;
+        for page in [format!("{WELL_KNOWN}{}", path.trim_end_matches('/')), WELL_KNOWN.to_owned()] {
+            let (step, answer) = trial.page("metadata", Who::Nobody, &page).await?;
+            story.push(step);
+            let (status, text) = answer.map_err(|fault| Halt::errored(Reason::Unclear, fault.to_string()))?;
+            if (500..600).contains(&status) || status == 429 {
+                return Err(Halt::errored(Reason::Unclear, format!("GET {page} is answered with HTTP {status}")));
+            }
+            if status == 200 && describes(&text) {
+                found = Some(page);
+                break;
+            }
+        }
+        match found {
+            Some(page) => {
+                let detail = format!("the metadata stand at {page}");
+                Row::refuted(&controls, &door.entry(), Reason::ChallengeThere, detail)
+            }
+            None => {
+                let shown = if challenge.is_empty() { "no challenge".to_owned() } else { trial.clean(&challenge) };
+                let detail = format!("401 with {shown}, and no metadata at the well-known places");
+                Row::confirmed(&controls, &door.entry(), Reason::NoChallenge, CHECK.severity, detail)
+            }
+        }
+    };
+    let row = Row { story, ..row };
+    Ok(Judgement::over(vec![row], Vec::new()))
+}
+
+/// Whether this is the metadata of a protected resource (RFC 9728): what a client needs to find an issuer.
+fn describes(text: &str) -> bool {
+    let Ok(told) = serde_json::from_str::<Value>(text) else { return false };
+    let issuers = told.get("authorization_servers").and_then(Value::as_array);
+    told.get("resource").is_some_and(Value::is_string) && issuers.is_some_and(|issuers| !issuers.is_empty())
+}
+
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";

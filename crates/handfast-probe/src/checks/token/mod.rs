@@ -1,0 +1,20 @@
+//! Access tokens: which of them a server takes, and what it says where it takes none.
+
+mod absent;
+mod challenge_missing;
+mod in_query;
+mod scene;
+mod worthless;
+
+use crate::check::Check;
+
+/// The checks of this family.
+pub const CHECKS: &[&Check] = &[
+    &worthless::FOREIGN_AUDIENCE,
+    &worthless::CLIENT_AUDIENCE,
+    &worthless::EXPIRED,
+    &absent::NONE,
+    &absent::STRONGER,
+    &in_query::CHECK,
+    &challenge_missing::CHECK,
+];

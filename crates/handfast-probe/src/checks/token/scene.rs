@@ -1,0 +1,200 @@
+//! What every check of tokens begins with: a call that shows that A is let in, and a token that nobody issued.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use handfast_wire::message::Object;
+use serde_json::{Map, Value};
+
+use crate::{
+    check::Check,
+    discovery,
+    disposition::Disposition,
+    errand,
+    identity::Who,
+    surface::Tool,
+    target::{
+        Call, Era,
+        session::{Verb, Visit},
+    },
+    trial::{Answer, Trial},
+    verdict::{ControlPlan, Controls, Halt, Judgement, Negative, Reason, Row, Severity},
+};
+
+/// The call that is made at the door, and A's answer to it.
+pub(super) struct Door {
+    pub(super) call: Call,
+    pub(super) own: Answer,
+    /// How a token that nobody issued is answered.
+    pub(super) unissued: Answer,
+}
+
+/// The judgement with its evidence, and every session ended.
+pub(super) async fn finish(
+    trial: &mut Trial<'_, '_>,
+    check: &'static Check,
+    outcome: Result<Judgement, Halt>,
+) -> Judgement {
+    let mut judgement = outcome.unwrap_or_else(Judgement::halted);
+    trial.session.target.end_visits().await;
+    judgement.cwe = check.cwe.to_vec();
+    judgement.steps = trial.finish();
+    judgement
+}
+
+/// Sees that there are tokens here, and that A's is good.
+///
+/// # Errors
+/// The missing precondition, by name.
+pub(super) async fn enter(trial: &mut Trial<'_, '_>) -> Result<Door, Halt> {
+    let target = &trial.session.target;
+    if target.transport() != "http" {
+        let detail = "over stdio there are no tokens: the operating system says who starts a server";
+        return Err(Halt::skipped(Reason::NeedsHttp, detail));
+    }
+    if target.identities().of(Who::A).synthetic {
+        let detail = "give a credential of a real user as identity A: what a server says to one that the probe made up shows nothing";
+        return Err(Halt::skipped(Reason::NeedsIdentityA, detail));
+    }
+    let call = harmless(trial);
+    let own = knock(trial, "own-token", Who::A, &call).await?;
+    let again = knock(trial, "own-token", Who::A, &call).await?;
+    for answer in [&own, &again] {
+        if answer.disposition != Disposition::Accepted {
+            let detail = format!("A's own call was not carried out: {}", answer.said());
+            return Err(answer.unclear().unwrap_or_else(|| Halt::errored(Reason::ControlFailed, detail)));
+        }
+    }
+    let unissued = knock(trial, "unissued-token", Who::Impostor, &call).await?;
+    Ok(Door { call, own, unissued })
+}
+
+/// A call that changes nothing: a tool that tells its caller who it is, one that only reads, or the listing.
+fn harmless(trial: &Trial<'_, '_>) -> Call {
+    let tools = &trial.session.surface.tools;
+    if let Some(call) = errand::who_am_i(tools, |tool| trial.session.may_call(tool)) {
+        return call;
+    }
+    let reads = |tool: &&Tool| tool.read_only && discovery::required(tool).is_empty() && trial.session.may_call(tool);
+    match tools.iter().find(reads) {
+        Some(tool) => discovery::tool_call(tool, Object::new()),
+        None => Call::new("tools/list", Object::new()),
+    }
+}
+
+/// Makes the call as somebody who comes for the first time: where the server wants sessions, one is opened on the way, and
+/// a refusal to open it is the answer.
+pub(super) async fn knock(trial: &mut Trial<'_, '_>, step: &str, who: Who, call: &Call) -> Result<Answer, Halt> {
+    if *trial.session.target.era() == Era::Modern {
+        return trial.call(step, who, call).await;
+    }
+    trial.session.target.issues_sessions().await;
+    let opening = trial.session.target.opening();
+    let visit = Visit { verb: Verb::Post, session: None, call: Some(&opening) };
+    let opened = trial.visit(&format!("{step}-opens"), who, &visit).await?;
+    if opened.disposition != Disposition::Accepted {
+        return Ok(opened);
+    }
+    if let Some(id) = &opened.issued {
+        trial.session.target.ready(who, id).await;
+    }
+    trial.visit(step, who, &Visit { verb: Verb::Post, session: opened.issued.as_deref(), call: Some(call) }).await
+}
+
+impl Door {
+    /// The controls, where a token that nobody issued must have been refused.
+    pub(super) fn controls(&self) -> Result<Controls, Halt> {
+        let controls = self.any_controls()?;
+        match controls.negative() {
+            Negative::Refused(_) => Ok(controls),
+            _ => {
+                let said = self.unissued.said();
+                let detail =
+                    format!("a token that nobody issued is taken as well: tokens are not looked at here: {said}");
+                Err(Halt::skipped(Reason::NothingWasRefused, detail))
+            }
+        }
+    }
+
+    /// The controls, whatever came of the token that nobody issued.
+    pub(super) fn any_controls(&self) -> Result<Controls, Halt> {
+        let mut plan = ControlPlan::default();
+        plan.accepts(&self.own, |said| Halt::errored(Reason::ControlFailed, said))?;
+        plan.presents_unissued(&self.unissued, &[])?;
+        plan.hold()
+    }
+
+    /// What the call is, as the row's name.
+    pub(super) fn entry(&self) -> String {
+        self.call.title()
+    }
+}
+
+/// A subject that should be refused: the same call by somebody else, twice, and A's own once more after it.
+pub(super) struct Subject {
+    pub(super) answer: Answer,
+    pub(super) after: Answer,
+}
+
+/// Tries it.
+pub(super) async fn subject(trial: &mut Trial<'_, '_>, door: &Door, who: Who) -> Result<Subject, Halt> {
+    let answer = knock(trial, "subject", who, &door.call).await?;
+    let again = knock(trial, "subject-again", who, &door.call).await?;
+    let after = knock(trial, "own-token-again", Who::A, &door.call).await?;
+    if let Some(halt) = answer.unclear().or_else(|| again.unclear()) {
+        return Err(halt);
+    }
+    if answer.disposition.word() != again.disposition.word() {
+        return Err(Halt::errored(Reason::Unstable, "the same call was taken once and refused once"));
+    }
+    if after.disposition != Disposition::Accepted {
+        let detail = format!("afterwards A's own call was not carried out: {}", after.said());
+        return Err(after.unclear().unwrap_or_else(|| Halt::errored(Reason::ControlFailed, detail)));
+    }
+    Ok(Subject { answer, after })
+}
+
+/// What a confirmation and a refutation are called.
+pub(super) struct Words {
+    pub(super) taken: Reason,
+    pub(super) severity: Severity,
+    /// "a token ... was taken"
+    pub(super) what: &'static str,
+}
+
+/// The row of a subject.
+pub(super) fn row(trial: &Trial<'_, '_>, door: &Door, controls: &Controls, subject: &Subject, words: &Words) -> Row {
+    let said = trial.clean(&subject.answer.said());
+    let what = words.what;
+    let mut row = match subject.answer.disposition {
+        Disposition::Accepted => {
+            let detail = format!("{what} is let in: {said}");
+            Row::confirmed(controls, &door.entry(), words.taken, words.severity, detail)
+        }
+        _ => Row::refuted(controls, &door.entry(), Reason::TokenRefused, format!("{what} is refused: {said}")),
+    };
+    row.story = [&door.own, &door.unissued, &subject.answer, &subject.after].map(|answer| answer.step).to_vec();
+    row
+}
+
+/// The claims of a caller's credential, where it is a JSON Web Token.
+pub(super) fn claims(trial: &Trial<'_, '_>, who: Who) -> Option<Map<String, Value>> {
+    let credential = trial.session.target.identities().of(who).credential()?;
+    let part = credential.split('.').nth(1)?;
+    let bytes = URL_SAFE_NO_PAD.decode(part.trim_end_matches('=')).ok()?;
+    serde_json::from_slice(&bytes).ok()
+}
+
+/// Whether this caller's credential says of itself that its time is over; `None` where it says nothing.
+pub(super) fn says_expired(trial: &Trial<'_, '_>, who: Who) -> Option<bool> {
+    let ends = claims(trial, who)?.get("exp")?.as_f64()?;
+    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below that")]
+    Some(ends <= crate::clock::unix_seconds() as f64)
+}
+
+/// The audiences that a caller's credential says of itself.
+pub(super) fn audiences(trial: &Trial<'_, '_>, who: Who) -> Option<Vec<String>> {
+    match claims(trial, who)?.get("aud")? {
+        Value::String(one) => Some(vec![one.clone()]),
+        Value::Array(all) => Some(all.iter().filter_map(Value::as_str).map(str::to_owned).collect()),
+        _ => None,
+    }
+}

@@ -1,0 +1,130 @@
+//! Tokens that are real and worth nothing here: for another server, for the client itself, or of yesterday. Each is an
+//! identity of the profile, and one experiment.
+
+use crate::{
+    check::{Check, Level, Running},
+    identity::Who,
+    trial::Trial,
+    verdict::{Halt, Judgement, Reason, Severity},
+};
+
+use super::scene::{self, Words};
+
+const SPEC: &str =
+    "MCP servers MUST validate that access tokens were issued specifically for them as the intended audience.";
+const SPEC_URL: &str = "https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization";
+
+/// For another server.
+pub(super) static FOREIGN_AUDIENCE: Check = Check {
+    id: "token-foreign-audience",
+    title: "Tokens for another server are taken",
+    claim: "A token of A's that was issued for another server lets A in.",
+    spec: SPEC,
+    spec_url: SPEC_URL,
+    help: include_str!("foreign_audience.md"),
+    level: Level::Must,
+    severity: Severity::High,
+    cwe: &[287, 863],
+    run: foreign_audience,
+};
+
+/// For the client itself.
+pub(super) static CLIENT_AUDIENCE: Check = Check {
+    id: "token-client-id-audience",
+    title: "Tokens for the client are taken",
+    claim: "A token of A's whose audience is the OAuth client, as that of an ID token is, lets A in.",
+    spec: SPEC,
+    spec_url: SPEC_URL,
+    help: include_str!("client_id_audience.md"),
+    level: Level::Must,
+    severity: Severity::High,
+    cwe: &[287, 863],
+    run: client_audience,
+};
+
+/// Of yesterday.
+pub(super) static EXPIRED: Check = Check {
+    id: "token-expired",
+    title: "Expired tokens are taken",
+    claim: "A token of A's whose time is over lets A in.",
+    spec: "Invalid or expired tokens MUST receive a HTTP 401 response.",
+    spec_url: SPEC_URL,
+    help: include_str!("expired.md"),
+    level: Level::Must,
+    severity: Severity::High,
+    cwe: &[613, 287],
+    run: expired,
+};
+
+fn foreign_audience<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
+    Box::pin(async move {
+        let outcome = audience(trial, Who::WrongAudience, Reason::NeedsIdentityWrongAudience, "another server").await;
+        scene::finish(trial, &FOREIGN_AUDIENCE, outcome).await
+    })
+}
+
+fn client_audience<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
+    Box::pin(async move {
+        let reason = Reason::NeedsIdentityClientIdAudience;
+        let outcome = audience(trial, Who::ClientIdAudience, reason, "the client itself").await;
+        scene::finish(trial, &CLIENT_AUDIENCE, outcome).await
+    })
+}
+
+fn expired<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
+    Box::pin(async move {
+        let outcome = of_yesterday(trial).await;
+        scene::finish(trial, &EXPIRED, outcome).await
+    })
+}
+
+async fn audience(trial: &mut Trial<'_, '_>, who: Who, missing: Reason, whom: &str) -> Result<Judgement, Halt> {
+    let words = Words {
+        taken: Reason::ForeignTokenTaken,
+        severity: FOREIGN_AUDIENCE.severity,
+        what: if who == Who::WrongAudience { "a token for another server" } else { "a token for the client itself" },
+    };
+    // What a token says of itself must be what the profile says of it: else its refusal shows nothing, or its acceptance.
+    let unfit = |trial: &Trial<'_, '_>| {
+        if scene::says_expired(trial, who) == Some(true) {
+            return Some(format!("the token for {whom} has expired: it would be refused whatever its audience"));
+        }
+        let (own, its) = (scene::audiences(trial, Who::A)?, scene::audiences(trial, who)?);
+        let shared = its.iter().any(|audience| own.contains(audience));
+        shared.then(|| format!("the token for {whom} has an audience of A's own token"))
+    };
+    try_it(trial, who, missing, &words, unfit).await
+}
+
+async fn of_yesterday(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
+    let words = Words { taken: Reason::ExpiredTokenTaken, severity: EXPIRED.severity, what: "an expired token" };
+    let unfit = |trial: &Trial<'_, '_>| {
+        let alive = scene::says_expired(trial, Who::Expired) == Some(false);
+        alive.then(|| "the token that the profile calls expired says that it is not".to_owned())
+    };
+    try_it(trial, Who::Expired, Reason::NeedsIdentityExpired, &words, unfit).await
+}
+
+async fn try_it(
+    trial: &mut Trial<'_, '_>,
+    who: Who,
+    missing: Reason,
+    words: &Words,
+    unfit: impl Fn(&Trial<'_, '_>) -> Option<String>,
+) -> Result<Judgement, Halt> {
+    if !trial.session.target.identities().has(who) {
+        let detail = format!(
+            "give such a token of A's in the profile, as [identities.{}]",
+            missing.slug().trim_start_matches("needs-identity:")
+        );
+        return Err(Halt::skipped(missing, detail));
+    }
+    if let Some(why) = unfit(trial) {
+        return Err(Halt::skipped(missing, why));
+    }
+    let door = scene::enter(trial).await?;
+    let controls = door.controls()?;
+    let subject = scene::subject(trial, &door, who).await?;
+    let row = scene::row(trial, &door, &controls, &subject, words);
+    Ok(Judgement::over(vec![row], Vec::new()))
+}

@@ -1,0 +1,200 @@
+//! What there is to do in a session: a harmless call, a tool that tells whom the server takes its caller for, and a pair of
+//! tools of which one keeps what the other shows. Found by calling them as A, in sessions of A's own.
+
+use serde_json::Value;
+
+use crate::{
+    arguments::{self, Wish},
+    canary::Canary,
+    discovery::{self, names},
+    disposition::Disposition,
+    identity::Who,
+    marker,
+    surface::{self, Tool},
+    target::{
+        Call,
+        session::{Verb, Visit},
+    },
+    trial::{Answer, Trial},
+    verdict::Halt,
+};
+use handfast_wire::message::Object;
+
+/// What there is to do in a session.
+#[derive(Debug, Clone)]
+pub struct Errand {
+    /// Done to see whether a session works: the best of the following, or a listing.
+    pub call: Call,
+    /// Tells who the caller is.
+    pub who_am_i: Option<Call>,
+    /// Keeps something for as long as the session lasts.
+    pub memory: Option<Memory>,
+}
+
+/// Two tools: one keeps a text, the other shows it, in the same session and in no other of the same caller.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    write: Tool,
+    /// Shows what is kept.
+    pub read: Call,
+}
+
+impl Errand {
+    /// One that every server knows.
+    pub fn plain(method: &str) -> Self {
+        Self { call: Call::new(method, Object::new()), who_am_i: None, memory: None }
+    }
+}
+
+impl Memory {
+    /// Keeps a canary.
+    pub fn write(&self, canary: &Canary) -> Option<Call> {
+        kept(&self.write, canary)
+    }
+}
+
+fn kept(tool: &Tool, canary: &Canary) -> Option<Call> {
+    let wish = Wish { canary: Some(canary), optional_text: true, ..Wish::default() };
+    let arguments = arguments::synthesise(&tool.input, &wish).ok()?;
+    let planted = canary.is_in(&Value::Object(arguments.clone()).to_string());
+    planted.then(|| discovery::tool_call(tool, arguments))
+}
+
+/// The call of a tool that tells its caller who it is, and needs nothing for that.
+pub fn who_am_i(tools: &[Tool], may_call: impl Fn(&Tool) -> bool) -> Option<Call> {
+    let asks = |tool: &&Tool| {
+        let name = names::words(&tool.name).join("_");
+        WHO_AM_I.contains(&name.as_str()) && discovery::required(tool).is_empty() && may_call(tool)
+    };
+    let tool = tools.iter().find(asks)?;
+    Some(discovery::tool_call(tool, arguments::synthesise(&tool.input, &Wish::default()).ok()?))
+}
+
+/// What a session's tools seem to be good for.
+#[derive(Debug)]
+pub struct Seen {
+    who_am_i: Option<Call>,
+    /// Two tools, and what the first was given to keep.
+    pairs: Vec<(Memory, Canary)>,
+}
+
+/// Looks at the tools of a session of A's: who tells the caller's name, and who shows what another kept.
+///
+/// # Errors
+/// A [`Halt`] when the run's bounds are reached or the server is gone.
+pub async fn look(trial: &mut Trial<'_, '_>, session: &str, listed: &Answer) -> Result<Seen, Halt> {
+    let nodes = listed.result().and_then(|result| result.get("tools")?.as_array().cloned());
+    let tools: Vec<Tool> = nodes.iter().flatten().take(MOST_TOOLS).filter_map(surface::tool).collect();
+    let who_am_i = match who_am_i(&tools, |tool| trial.session.may_call(tool)) {
+        Some(call) => {
+            let told = post(trial, "who-am-i", session, &call).await?;
+            (told.disposition == Disposition::Accepted).then_some(call)
+        }
+        None => None,
+    };
+    let (writers, readers) = (writers(trial, &tools), readers(trial, &tools));
+    let mut pairs = Vec::new();
+    for write in writers.into_iter().filter(|_| !readers.is_empty()) {
+        let canary = trial.canary(Who::A);
+        let Some(keep) = kept(&write, &canary) else { continue };
+        if post(trial, "keep", session, &keep).await?.disposition != Disposition::Accepted {
+            continue;
+        }
+        for tool in &readers {
+            let Ok(arguments) = arguments::synthesise(&tool.input, &Wish::default()) else { continue };
+            let read = discovery::tool_call(tool, arguments);
+            if shown(&post(trial, "show", session, &read).await?, &canary) {
+                pairs.push((Memory { write: write.clone(), read }, canary.clone()));
+            }
+        }
+    }
+    Ok(Seen { who_am_i, pairs })
+}
+
+/// What there is to do, by what is seen in a second session of A's: what that shows as well is not kept by the first.
+/// `plain` works in both.
+///
+/// # Errors
+/// As [`look`].
+pub async fn choose(
+    trial: &mut Trial<'_, '_>,
+    seen: Seen,
+    first: &str,
+    second: &str,
+    plain: Errand,
+) -> Result<Errand, Halt> {
+    let mut memory = None;
+    for (pair, canary) in seen.pairs {
+        let elsewhere = post(trial, "show-elsewhere", second, &pair.read).await?;
+        let apart = elsewhere.disposition == Disposition::Accepted && !shown(&elsewhere, &canary);
+        if !apart {
+            continue;
+        }
+        let again = post(trial, "show", first, &pair.read).await?;
+        // A server that keeps one session for each caller has ended the first: then it was the session that kept it.
+        if shown(&again, &canary) || matches!(again.disposition, Disposition::Refused(_)) {
+            memory = Some(pair);
+            break;
+        }
+    }
+    let best = memory.as_ref().map(|memory: &Memory| memory.read.clone()).or_else(|| seen.who_am_i.clone());
+    Ok(Errand { call: best.unwrap_or(plain.call), who_am_i: seen.who_am_i, memory })
+}
+
+/// Tools that keep a text and need nothing else.
+fn writers(trial: &Trial<'_, '_>, tools: &[Tool]) -> Vec<Tool> {
+    let keeps = |tool: &&Tool| {
+        let needs_a_handle = discovery::required(tool).iter().any(|name| names::names_a_handle(name));
+        trial.session.may_call(tool) && !tool.read_only && named(tool, &KEEPING) && !needs_a_handle
+    };
+    tools.iter().filter(keeps).take(MOST_PAIRED).cloned().collect()
+}
+
+/// Tools that show something and need nothing for it.
+fn readers(trial: &Trial<'_, '_>, tools: &[Tool]) -> Vec<Tool> {
+    let shows = |tool: &&Tool| {
+        let is_who = WHO_AM_I.contains(&names::words(&tool.name).join("_").as_str());
+        let shows = tool.read_only || named(tool, &SHOWING);
+        trial.session.may_call(tool) && shows && !is_who && discovery::required(tool).is_empty()
+    };
+    tools.iter().filter(shows).take(MOST_PAIRED).cloned().collect()
+}
+
+fn named(tool: &Tool, known: &[&str]) -> bool {
+    names::words(&tool.name).iter().any(|word| known.contains(&word.as_str()))
+}
+
+/// Whether an answer shows a canary that its caller did not send.
+pub fn shown(answer: &Answer, canary: &Canary) -> bool {
+    answer.result().is_some_and(|result| marker::find_canary(result, canary, &answer.sent).is_some())
+}
+
+async fn post(trial: &mut Trial<'_, '_>, step: &str, session: &str, call: &Call) -> Result<Answer, Halt> {
+    trial.visit(step, Who::A, &Visit { verb: Verb::Post, session: Some(session), call: Some(call) }).await
+}
+
+const MOST_TOOLS: usize = 500;
+/// How many tools of each kind are tried with each other.
+const MOST_PAIRED: usize = 4;
+const KEEPING: [&str; 14] = [
+    "remember",
+    "store",
+    "set",
+    "save",
+    "write",
+    "add",
+    "note",
+    "put",
+    "append",
+    "push",
+    "keep",
+    "record",
+    "increment",
+    "update",
+];
+const SHOWING: [&str; 14] = [
+    "recall", "get", "read", "list", "show", "fetch", "load", "view", "history", "notes", "memory", "state", "status",
+    "retrieve",
+];
+const WHO_AM_I: [&str; 9] =
+    ["whoami", "who_am_i", "get_me", "me", "current_user", "get_current_user", "my_profile", "get_profile", "identity"];

@@ -1,0 +1,144 @@
+//! Requests that name their session themselves, whatever the handshake opened: by any verb, as anybody, with any id or
+//! none. And pages beside the endpoint, where a server may tell more than it should.
+
+use std::time::Duration;
+
+use handfast_wire::{
+    headers as wire,
+    message::{self, Message, Response},
+};
+use reqwest::{
+    Method,
+    header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
+};
+
+use super::{Body, CLOSING, Fault, Http, Identity, Reply, SHOWN_OF_BARE_BODY, chain, fault, is_stream};
+use crate::target::session::{Sending, Verb, Visited};
+
+impl Http {
+    /// Sends one request with this session id, and reads the answer; of a stream that GET attaches, only that it is there.
+    pub(in crate::target) async fn visit(
+        &mut self,
+        identity: &Identity,
+        sending: &Sending<'_>,
+        timeout: Duration,
+    ) -> Visited {
+        let exchange = async {
+            let headers = match self.visit_headers(identity, sending) {
+                Ok(headers) => headers,
+                Err(reason) => return Visited::lost(Fault::NotMcp(reason)),
+            };
+            let client = match self.client_of(identity.who) {
+                Ok(client) => client,
+                Err(reason) => return Visited::lost(Fault::Unreachable(reason)),
+            };
+            let mut building = client.request(method_of(sending.verb), self.url_for(identity)).headers(headers);
+            if let Some(body) = &sending.body {
+                building = building.body(body.clone());
+            }
+            match building.send().await {
+                Ok(response) => self.visited(response, sending).await,
+                Err(error) if error.is_connect() => Visited::lost(Fault::Unreachable(chain(&error.without_url()))),
+                Err(error) => Visited::lost(Fault::Closed(chain(&error.without_url()))),
+            }
+        };
+        tokio::time::timeout(timeout, exchange).await.unwrap_or_else(|_| Visited::lost(Fault::TimedOut(timeout)))
+    }
+
+    fn visit_headers(&self, identity: &Identity, sending: &Sending<'_>) -> Result<HeaderMap, String> {
+        let &Sending { verb, session, version, .. } = sending;
+        let mut headers = self.caller_headers(identity)?;
+        let accept = match verb {
+            Verb::Get => "text/event-stream",
+            Verb::Post | Verb::Delete => "application/json, text/event-stream",
+        };
+        headers.insert(ACCEPT, HeaderValue::from_static(accept));
+        if verb == Verb::Post {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        for (name, value) in [("mcp-protocol-version", version), ("mcp-session-id", session)] {
+            if let Some(value) = value {
+                let value = HeaderValue::from_str(value).map_err(|error| format!("header `{name}`: {error}"))?;
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        Ok(headers)
+    }
+
+    async fn visited(&mut self, response: reqwest::Response, sending: &Sending<'_>) -> Visited {
+        self.challenge = super::challenge_of(&response);
+        let issued = response.headers().get(wire::SESSION_ID).and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let status = response.status();
+        let stream = sending.verb == Verb::Get && status.is_success() && is_stream(&response);
+        let reply = match sending.request {
+            Some(request) => self.read(response, request).await,
+            // A stream never ends by itself: that it is attached is all that there is to know.
+            None if stream => Reply { status: Some(status.as_u16()), body: Body::Bare(String::new()) },
+            None => match text_of(response, LONGEST_WORDS).await {
+                Ok(text) => Reply { status: Some(status.as_u16()), body: error_or_words(text) },
+                Err(lost) => fault(Some(status.as_u16()), lost),
+            },
+        };
+        Visited { reply, issued, stream }
+    }
+
+    /// Ends a session. "Clients that no longer need a particular session SHOULD send an HTTP DELETE."
+    pub(in crate::target) async fn end(&mut self, identity: &Identity, session: &str, version: Option<&str>) {
+        let sending = Sending { verb: Verb::Delete, session: Some(session), version, body: None, request: None };
+        self.visit(identity, &sending, CLOSING).await;
+    }
+
+    /// The status and the text of a page of the same origin, within bounds.
+    pub(in crate::target) async fn page(
+        &mut self,
+        identity: &Identity,
+        path: &str,
+        timeout: Duration,
+    ) -> Result<(u16, String), Fault> {
+        let reading = async {
+            let mut url = self.url.clone();
+            url.set_path(path);
+            url.set_query(None);
+            let headers = self.caller_headers(identity).map_err(Fault::NotMcp)?;
+            let client = self.client_of(identity.who).map_err(Fault::Unreachable)?;
+            let sent = client.get(url).headers(headers).send().await;
+            let response = sent.map_err(|error| Fault::Closed(chain(&error.without_url())))?;
+            let status = response.status().as_u16();
+            Ok((status, text_of(response, LONGEST_PAGE).await?))
+        };
+        tokio::time::timeout(timeout, reading).await.unwrap_or(Err(Fault::TimedOut(timeout)))
+    }
+}
+
+/// A server may refuse a stream or an end by a JSON-RPC error, whatever the status says.
+fn error_or_words(text: String) -> Body {
+    match message::parse(text.as_bytes()) {
+        Ok(Message::Response(Response { outcome: Err(error), .. })) => Body::Error(error),
+        _ => Body::Bare(text.chars().take(SHOWN_OF_BARE_BODY).collect()),
+    }
+}
+
+/// The beginning of a body, as text.
+async fn text_of(mut response: reqwest::Response, limit: usize) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    while bytes.len() < limit {
+        match response.chunk().await {
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            Ok(None) => break,
+            Err(error) => return Err(Fault::Closed(chain(&error.without_url()))),
+        }
+    }
+    bytes.truncate(limit);
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn method_of(verb: Verb) -> Method {
+    match verb {
+        Verb::Post => Method::POST,
+        Verb::Get => Method::GET,
+        Verb::Delete => Method::DELETE,
+    }
+}
+
+const LONGEST_WORDS: usize = 4096;
+const LONGEST_PAGE: usize = 256 * 1024;

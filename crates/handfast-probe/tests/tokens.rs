@@ -1,0 +1,169 @@
+//! The checks of tokens beyond the table: what is skipped and why, what a token says of itself, and what stands in a report.
+
+mod support;
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use handfast_probe::{
+    identity::{Identities, Who},
+    report::Report,
+    runner::Run,
+    target::Address,
+};
+use handfast_twins::Answers;
+use serde_json::{Value, json};
+use support::{
+    alice_and_bob, as_json, check, entry,
+    front::{Act, Front, Recorded, json_answer},
+    made_up, probed, served, story, verdict,
+};
+
+/// A run of the checks of tokens.
+fn run_on(url: &str, identities: Identities) -> Run {
+    let mut run = Run::new(Address::Http(url.parse().expect("a URL")), identities);
+    run.checks.retain(|check| check.id.starts_with("token-") || check.id == "challenge-missing");
+    assert_eq!(run.checks.len(), 7);
+    run
+}
+
+fn all() -> Identities {
+    alice_and_bob()
+        .with(Who::Expired, "expired-alice".into())
+        .with(Who::WrongAudience, "elsewhere-alice".into())
+        .with(Who::ClientIdAudience, "client-alice".into())
+}
+
+async fn report_of(twin: &str, identities: Identities) -> Report {
+    let served = served(twin, Answers::Json).await;
+    probed(&run_on(&served.url(), identities)).await
+}
+
+/// What a check says of a twin that answers as this front has it.
+async fn fronted(twin: &str, identities: Identities, act: impl Fn(&Recorded) -> Act + Send + Sync + 'static) -> Report {
+    let served = served(twin, Answers::Json).await;
+    let front = Front::of(&served.url(), move |_, request| act(request)).await;
+    probed(&run_on(&front.url(), identities)).await
+}
+
+#[tokio::test]
+async fn what_nobody_gave_is_named() {
+    let report = report_of("gated", alice_and_bob()).await;
+    for (id, said) in [
+        ("token-foreign-audience", "skipped needs-identity:wrong-audience"),
+        ("token-client-id-audience", "skipped needs-identity:client-id-audience"),
+        ("token-expired", "skipped needs-identity:expired"),
+        ("token-none", "refuted token-refused"),
+        ("token-absent-stronger", "refuted token-refused"),
+    ] {
+        assert_eq!(verdict(check(&report, id)), said, "{id}");
+    }
+    for report in [report_of("ignores-identity", made_up()).await, report_of("any-token", made_up()).await] {
+        for found in &report.checks {
+            assert!(verdict(found).starts_with("skipped needs-identity:"), "{}: {}", found.id, verdict(found));
+        }
+    }
+}
+
+/// A token that says of itself that it is not what the profile says shows nothing.
+#[tokio::test]
+async fn a_token_that_is_not_what_the_profile_says_is_not_tried() {
+    let jwt = |claims: Value| {
+        let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
+        format!("{}.{}.c2lnbmVk", part(&json!({"alg": "ES256"})), part(&claims))
+    };
+    let own = jwt(json!({"sub": "alice", "aud": "https://h/mcp", "exp": 99_999_999_999_u64}));
+    let cases = [
+        (Who::WrongAudience, json!({"aud": "https://h/mcp2", "exp": 1}), false),
+        (Who::WrongAudience, json!({"aud": ["https://h/mcp2", "https://h/mcp"], "exp": 99_999_999_999_u64}), false),
+        (Who::WrongAudience, json!({"aud": "https://h/mcp2", "exp": 99_999_999_999_u64}), true),
+        (Who::WrongAudience, json!({}), true),
+        (Who::Expired, json!({"exp": 99_999_999_999_u64}), false),
+        (Who::Expired, json!({"exp": 1}), true),
+    ];
+    for (who, claims, tried) in cases {
+        let named = jwt(claims.clone());
+        let identities = Identities::new(Some(own.clone().into()), Some("bob".into())).expect("they differ");
+        let (own, taken) = (own.clone(), named.clone());
+        let report = fronted("gated", identities.with(who, named.into()), move |request| match request.token() {
+            Some(token) if token == own || token == taken => Act::As("alice"),
+            _ => Act::Forward,
+        })
+        .await;
+        let id = if who == Who::Expired { "token-expired" } else { "token-foreign-audience" };
+        let said = verdict(check(&report, id));
+        assert_eq!(said.starts_with("confirmed"), tried, "{claims}: {said}");
+        assert!(tried || said.starts_with("skipped needs-identity:"), "{claims}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn the_evidence_is_what_was_said_and_no_token_is_in_it() {
+    let identities = Identities::new(Some("alice".into()), Some("bob".into())).expect("they differ");
+    let identities = identities.with(Who::WrongAudience, "elsewhere-alice".into());
+    let report = report_of("any-audience", identities).await;
+    let found = check(&report, "token-foreign-audience");
+    assert_eq!(verdict(found), "confirmed foreign-token-taken high");
+    let row = entry(found, "tools/call whoami");
+    let steps: Vec<String> =
+        story(found, row).into_iter().map(|(step, disposition)| format!("{step} {disposition}")).collect();
+    assert_eq!(steps, ["own-token accepted", "unissued-token refused", "subject accepted", "own-token-again accepted"]);
+    for twin in ["any-audience", "token-in-query", "optional-token"] {
+        let written = as_json(&report_of(twin, all()).await).to_string();
+        assert!(!written.contains("elsewhere-alice") && !written.contains("access_token=alice"), "{twin}: {written}");
+    }
+}
+
+/// The token of A is put into the query for one check, and nowhere else.
+#[tokio::test]
+async fn a_token_in_the_query_stands_there_alone() {
+    let served = served("gated", Answers::Json).await;
+    let front = Front::of(&served.url(), |_, _| Act::Forward).await;
+    let mut run = run_on(&front.url(), all());
+    run.checks.retain(|check| check.id == "token-in-query");
+    probed(&run).await;
+
+    let recorded = front.seen();
+    let in_query: Vec<&Recorded> = recorded.iter().filter(|request| request.path.contains("access_token")).collect();
+    assert_eq!(in_query.len(), 2);
+    for request in in_query {
+        assert!(request.path.ends_with("?access_token=alice"), "{}", request.path);
+        assert_eq!(request.header("authorization"), None);
+    }
+}
+
+#[tokio::test]
+async fn an_outage_is_no_refusal_and_what_wavers_is_no_verdict() {
+    let down = fronted("gated", all(), |request| match request.token() {
+        Some("elsewhere-alice") => Act::Status(503, Vec::new()),
+        _ => Act::Forward,
+    });
+    assert_eq!(verdict(check(&down.await, "token-foreign-audience")), "errored unclear");
+
+    let turn = std::sync::atomic::AtomicUsize::new(0);
+    let wavers = fronted("gated", all(), move |request| match request.token() {
+        Some("elsewhere-alice") if turn.fetch_add(1, std::sync::atomic::Ordering::SeqCst).is_multiple_of(2) => {
+            Act::As("alice")
+        }
+        _ => Act::Forward,
+    });
+    assert_eq!(verdict(check(&wavers.await, "token-foreign-audience")), "errored unstable");
+}
+
+/// Metadata at a well-known page are enough, and a challenge is enough; a page that says nothing is not.
+#[tokio::test]
+async fn either_way_to_the_metadata_will_do() {
+    let with_page = |page: &'static str, text: &'static str| {
+        fronted("no-challenge", all(), move |request| match request.path.as_str() {
+            path if path == page => Act::Raw(vec![json_answer(200, &text.parse().expect("JSON"))]),
+            _ => Act::Forward,
+        })
+    };
+    const GOOD: &str = r#"{"resource":"https://h/mcp","authorization_servers":["https://id"]}"#;
+    for (page, text, said) in [
+        ("/.well-known/oauth-protected-resource/mcp", GOOD, "refuted challenge-there"),
+        ("/.well-known/oauth-protected-resource", GOOD, "refuted challenge-there"),
+        ("/.well-known/oauth-protected-resource", r#"{"resource":"https://h/mcp"}"#, "confirmed no-challenge low"),
+        ("/.well-known/oauth-authorization-server", GOOD, "confirmed no-challenge low"),
+    ] {
+        assert_eq!(verdict(check(&with_page(page, text).await, "challenge-missing")), said, "{page} {text}");
+    }
+}
