@@ -2,6 +2,7 @@
 //! behind each must be there. Then every twin against every check, as a table.
 
 mod matrix;
+mod served;
 
 use std::{fmt::Write, process::ExitCode};
 
@@ -13,14 +14,15 @@ use handfast_probe::{
     target::Address,
     verdict::{Reason, Verdict},
 };
-use handfast_twins::Answers;
 use serde_json::json;
 use url::Url;
+
+use served::started;
 
 use crate::{
     output::{self, Failure, Progress},
     probe::Format,
-    twin::{self, Transport},
+    twin::Transport,
 };
 
 /// Arguments of `handfast prove`.
@@ -110,45 +112,6 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         Format::Json => output::print(&format!("{written:#}\n"))?,
     }
     Ok(if failed == 0 && unproved.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
-}
-
-/// A twin that can be probed.
-enum Served {
-    Http(handfast_twins::Served, Url),
-    Stdio(Address),
-}
-
-impl Served {
-    fn address(&self) -> Address {
-        match self {
-            Self::Http(_, url) => Address::Http(url.clone()),
-            Self::Stdio(address) => address.clone(),
-        }
-    }
-
-    async fn stop(self) {
-        if let Self::Http(served, _) = self {
-            served.stop().await;
-        }
-    }
-}
-
-/// Starts a twin; over stdio the probe does that itself.
-async fn started(transport: Transport, name: &str) -> Result<Served, Failure> {
-    let fail = |error: &dyn std::fmt::Display| Failure(format!("{name}: {error}"));
-    Ok(match transport {
-        Transport::Http => {
-            let served = handfast_twins::serve_http(twin::named(name)?, 0, Answers::Json).await;
-            let served = served.map_err(|error| fail(&error))?;
-            let url = Url::parse(&served.url()).map_err(|error| fail(&error))?;
-            Served::Http(served, url)
-        }
-        Transport::Stdio => {
-            let program = std::env::current_exe().map_err(|error| fail(&error))?.display().to_string();
-            let arguments = ["twin", name, "--transport", "stdio"].map(str::to_owned).to_vec();
-            Served::Stdio(Address::Stdio { program, arguments })
-        }
-    })
 }
 
 async fn probed(direction: &Direction) -> Result<Report, Failure> {

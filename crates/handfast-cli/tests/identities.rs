@@ -167,7 +167,7 @@ fn a_source_that_cannot_work_is_bad_usage_without_the_secret() {
     for (profile, words) in [
         ("[identities.expired]\n".to_owned(), "needs one of"),
         (format!("[identities.expired]\nvalue = \"{EXPIRED}\"\nenv = \"TOKEN_THAT_ENDED\"\n"), "it has 2"),
-        (format!("[identities]\nexpired = \"{EXPIRED}\"\n"), "expected"),
+        (format!("[identities]\nexpired = \"{EXPIRED}\"\n"), "`expired` must be a table with one of value, env"),
         ("[identities.expired]\nenv = \"NOT_SET_ANYWHERE\"\n".to_owned(), "$NOT_SET_ANYWHERE, which is not set"),
         ("[identities.expired]\ncommand = [\"/nonexistent/s\", \"s3cret\"]\n".to_owned(), "cannot be run"),
         ("[identities.expired]\ncommand = [\"sh\", \"-c\", \"echo s3cret; exit 3\"]\n".to_owned(), "exit status: 3"),

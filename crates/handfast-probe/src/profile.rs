@@ -184,11 +184,15 @@ impl Profile {
     /// [`ProfileError`] says where and what.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         let profile: Self = toml::from_str(text).map_err(|error| {
-            let line = error.span().map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-            // What stands in the wrong place may be a credential.
+            let before = error.span().map(|span| &text[..text.floor_char_boundary(span.start)]);
+            let place = before.map(|before| format!("line {}: ", before.matches('\n').count() + 1)).unwrap_or_default();
+            // What stands in the wrong place may be a credential: the key is named, and not the value.
             let message = match error.message().split_once(", expected ") {
-                Some((found, wanted)) if found.starts_with("invalid type") => format!("expected {wanted} here"),
+                Some((found, wanted)) if found.starts_with("invalid type") => {
+                    let line = before.and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
+                    let key = line.split_once('=').map(|(key, _)| key.trim()).unwrap_or_default();
+                    format!("`{key}` must be {wanted}")
+                }
                 _ => error.message().to_owned(),
             };
             ProfileError::Syntax(format!("{place}{message}"))

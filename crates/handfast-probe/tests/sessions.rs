@@ -332,3 +332,19 @@ async fn silence_at_initialize_is_not_the_absence_of_sessions() {
         assert!(took.as_secs() < 5, "it is asked once: {took:?}");
     }
 }
+
+#[tokio::test]
+async fn a_stream_that_does_not_begin_is_not_there_to_be_tested() {
+    let dumb = |_: usize, request: &Recorded| match (request.verb.as_str(), request.path.as_str()) {
+        ("GET", "/mcp") => Act::Hang,
+        _ => Act::Forward,
+    };
+    let (_served, front) = behind("unbound-sessions", dumb).await;
+    let mut run = session_run_on(&front.url());
+    run.options.timeout = std::time::Duration::from_millis(500);
+
+    let report = probed(&run).await;
+
+    assert_eq!(sessions(&report), "foreign-principal confirmed session-not-bound high");
+    assert_eq!(entry(check(&report, FOREIGN), "GET").row.reason.slug(), "verb-not-offered");
+}

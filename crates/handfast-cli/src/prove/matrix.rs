@@ -11,7 +11,7 @@ use handfast_probe::{
 };
 use serde_json::{Value, json};
 
-use super::{finished, started};
+use super::{finished, served::started};
 use crate::{
     output::{Failure, Progress},
     twin::Transport,

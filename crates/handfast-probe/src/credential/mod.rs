@@ -14,7 +14,7 @@ pub use grant::ClientCredentials;
 
 /// Where a credential comes from. Exactly one of the four.
 #[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default, expecting = "a table with one of value, env, command and client_credentials")]
 pub struct Source {
     /// The credential itself.
     #[serde(skip_serializing, deserialize_with = "secret")]

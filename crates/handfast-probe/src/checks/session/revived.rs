@@ -54,7 +54,7 @@ async fn of_verb(
 ) -> Result<Row, Halt> {
     let a = scene::live(trial, Who::A, errand).await?;
     let own = scene::present(trial, "owner-use", Who::A, verb, Some(&a.id), errand).await?;
-    scene::offered(&own)?;
+    scene::offered(&own, verb)?;
     // A server that refuses nothing at all consults no id.
     let without = scene::present(trial, "without-id", Who::A, verb, None, errand).await?;
     let mut plan = ControlPlan::default();

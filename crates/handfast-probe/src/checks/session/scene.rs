@@ -222,15 +222,23 @@ pub(super) async fn post(
 }
 
 /// The owner's own use of a verb must work, or the verb is not there to be tested.
-pub(super) fn offered(own: &Answer) -> Result<(), Halt> {
+pub(super) fn offered(own: &Answer, verb: Verb) -> Result<(), Halt> {
     if own.disposition == Disposition::Accepted {
         return Ok(());
+    }
+    let lost = own.lost();
+    if verb == Verb::Get && lost.as_ref().is_some_and(|halt| halt.reason == Reason::TimedOut) {
+        // Some servers send not even a head before there is something to tell.
+        return Err(Halt::skipped(
+            Reason::VerbNotOffered,
+            format!("a caller's own stream does not begin: {}", own.said()),
+        ));
     }
     let is_absent = matches!(own.reply.status, Some(405 | 501));
     let how =
         if is_absent { "the server does not take this verb" } else { "a caller's own use of this verb does not work" };
     let skipped = || Halt::skipped(Reason::VerbNotOffered, format!("{how}: {}", own.said()));
-    Err(own.lost().unwrap_or_else(skipped))
+    Err(lost.unwrap_or_else(skipped))
 }
 
 /// Whether nothing more can be tried in this run.

@@ -59,7 +59,7 @@ async fn of_verb(
     let ended = ended.filter(|ended| *ended != a.id);
     if verb != Verb::Delete {
         let own = scene::present(trial, "owner-use", Who::A, verb, Some(&a.id), errand).await?;
-        scene::offered(&own)?;
+        scene::offered(&own, verb)?;
     } else if !can_end {
         return Err(Halt::skipped(Reason::VerbNotOffered, "the server does not let its clients end a session"));
     }

@@ -15,7 +15,7 @@ use super::scene;
 pub(super) async fn get(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Row, Halt> {
     let b = scene::live(trial, Who::B, errand).await?;
     let own = scene::present(trial, "stranger-own-stream", Who::B, Verb::Get, Some(&b.id), errand).await?;
-    scene::offered(&own)?;
+    scene::offered(&own, Verb::Get)?;
     let unissued = scene::unissued(trial, Who::B, Verb::Get, &b, errand).await?;
     // No stream was attached to this one yet: a server may take one for each session.
     let a = scene::live(trial, Who::A, errand).await?;
@@ -56,7 +56,7 @@ pub(super) async fn get(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Ro
 pub(super) async fn delete(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Row, Halt> {
     let b = scene::live(trial, Who::B, errand).await?;
     let own = scene::present(trial, "stranger-ends-own", Who::B, Verb::Delete, Some(&b.id), errand).await?;
-    scene::offered(&own)?;
+    scene::offered(&own, Verb::Delete)?;
     let a = scene::live(trial, Who::A, errand).await?;
     scene::distinct(&a, &b)?;
     let unissued = scene::unissued(trial, Who::B, Verb::Delete, &a, errand).await?;
