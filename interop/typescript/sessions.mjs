@@ -1,0 +1,96 @@
+// A memo for each session, on the official TypeScript SDK (2.x), with the map of id and transport that everybody writes.
+//
+// A transport of this SDK knows its own id and nothing else, so finding the transport is the author's job, and so is
+// asking whose it is. In flawed mode nobody asks. `--unknown 400` answers ids that are not in the map as hand-written
+// routers do; the default is what the SDK itself says about a wrong id.
+
+import { randomUUID } from 'node:crypto';
+import { parseArgs } from 'node:util';
+
+import { McpServer, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
+import * as z from 'zod';
+
+import { serveBehindGate } from './gate.mjs';
+
+const CHOICES = { mode: ['flawed', 'sound'], unknown: ['404', '400'] };
+const option = fallback => ({ type: 'string', default: fallback });
+const { values: chosen } = parseArgs({
+    options: { mode: option('flawed'), unknown: option('404'), port: option('0') }
+});
+for (const [name, allowed] of Object.entries(CHOICES)) {
+    if (!allowed.includes(chosen[name])) {
+        console.error(`--${name} takes one of: ${allowed.join(', ')}`);
+        process.exit(2);
+    }
+}
+
+function memoServer() {
+    const server = new McpServer({ name: 'interop-memo', version: '1' });
+    let memo = 'Nothing is remembered.';
+    const say = text => ({ content: [{ type: 'text', text }] });
+
+    server.registerTool(
+        'remember',
+        {
+            description: 'Remember a text for this session.',
+            inputSchema: z.object({ text: z.string() }),
+            annotations: { destructiveHint: false }
+        },
+        ({ text }) => {
+            memo = text;
+            return say('Remembered.');
+        }
+    );
+    server.registerTool(
+        'recall',
+        { description: 'Say what this session remembers.', annotations: { readOnlyHint: true } },
+        () => say(memo)
+    );
+    server.registerTool(
+        'whoami',
+        { description: 'Say whose token this request carries.', annotations: { readOnlyHint: true } },
+        ctx => say(ctx.http.authInfo.extra.user)
+    );
+    return server;
+}
+
+const sessions = new Map(); // id -> { transport, owner }
+
+function find(id, user) {
+    const session = sessions.get(id);
+    // FLAW, in flawed mode: the owner was recorded, and is never compared with the caller.
+    if (chosen.mode === 'sound' && session?.owner !== user) return undefined;
+    return session;
+}
+
+async function begun(owner) {
+    const transport = new WebStandardStreamableHTTPServerTransport({
+        sessionIdGenerator: randomUUID,
+        onsessioninitialized: id => sessions.set(id, { transport, owner })
+    });
+    transport.onclose = () => sessions.delete(transport.sessionId);
+    await memoServer().connect(transport);
+    return transport;
+}
+
+function noSession() {
+    const [status, code, message] =
+        chosen.unknown === '404'
+            ? [404, -32001, 'Session not found']
+            : [400, -32000, 'Bad Request: No valid session ID provided'];
+    return Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status });
+}
+
+async function answer(request, auth) {
+    const { user } = auth.extra;
+    const id = request.headers.get('mcp-session-id');
+    if (id === null) {
+        // A transport of its own, which refuses everything but `initialize`.
+        const transport = await begun(user);
+        return transport.handleRequest(request, { authInfo: auth });
+    }
+    const session = find(id, user);
+    return session ? session.transport.handleRequest(request, { authInfo: auth }) : noSession();
+}
+
+serveBehindGate(Number(chosen.port), answer);
