@@ -18,7 +18,13 @@ parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 parser.add_argument("--port", type=int, default=0)
 LISTENER, URL = common.bind(parser.parse_args().port)
 
-SERVER = MCPServer("interop-memo", version="1", auth=common.auth_settings(URL), token_verifier=common.Tokens(URL))
+SERVER = MCPServer(
+    "interop-memo",
+    version="1",
+    auth=common.auth_settings(URL),
+    token_verifier=common.Tokens(URL),
+    log_level="WARNING",
+)
 MEMOS: dict[str, str] = {}
 
 

@@ -13,32 +13,44 @@ import {
 
 const USERS = { 'alice-token': 'alice', 'bob-token': 'bob' };
 
-/** Hands every request for /mcp that carries a good token to `answer(request, auth, extra)`. */
+/** Hands every request for /mcp that carries a good token to `answer(req, res)`, with `req.auth` as the SDK reads it. */
 export function serveBehindGate(port, answer) {
     const listener = createServer();
+    const [hostIsLocal, originIsLocal] = [localhostHostValidation(), localhostOriginValidation()];
     listener.listen(port, '127.0.0.1', () => {
         const url = new URL(`http://127.0.0.1:${listener.address().port}/mcp`);
-        const gate = requireBearerAuth({
-            verifier: { verifyAccessToken: token => verified(token, url) },
-            expectedResource: url,
-            resourceMetadataUrl: getOAuthProtectedResourceMetadataUrl(url)
-        });
-        const metadata = { resourceServerUrl: url, oauthMetadata: issuer(url) };
-        const guarded = toNodeHandler({
-            fetch: async (request, extra) => {
-                const document = oauthMetadataResponse(request, metadata);
-                if (document !== undefined) return document;
-                if (new URL(request.url).pathname !== url.pathname) return new Response(null, { status: 404 });
-                const auth = await gate(request);
-                return auth instanceof Response ? auth : answer(request, auth, extra);
+        const admit = gate(url);
+        listener.on('request', async (req, res) => {
+            if (!hostIsLocal(req, res) || !originIsLocal(req, res)) return;
+            try {
+                const auth = await admit(req);
+                if (auth instanceof Response) return await toNodeHandler({ fetch: () => auth })(req, res);
+                req.auth = auth;
+                await answer(req, res);
+            } catch (error) {
+                console.error(error.message);
+                if (!res.headersSent) res.writeHead(500).end();
             }
-        });
-        const [hostIsLocal, originIsLocal] = [localhostHostValidation(), localhostOriginValidation()];
-        listener.on('request', (req, res) => {
-            if (hostIsLocal(req, res) && originIsLocal(req, res)) guarded(req, res);
         });
         console.log(`listening on ${url}`);
     });
+}
+
+/** Who it is, or the answer to somebody who is not let in. */
+function gate(url) {
+    const bearer = requireBearerAuth({
+        verifier: { verifyAccessToken: token => verified(token, url) },
+        expectedResource: url,
+        resourceMetadataUrl: getOAuthProtectedResourceMetadataUrl(url)
+    });
+    const metadata = { resourceServerUrl: url, oauthMetadata: issuer(url) };
+    return async ({ method, headers, url: target }) => {
+        const request = new Request(new URL(target, url), { method, headers });
+        const document = oauthMetadataResponse(request, metadata);
+        if (document !== undefined) return document;
+        if (new URL(request.url).pathname !== url.pathname) return new Response(null, { status: 404 });
+        return bearer(request);
+    };
 }
 
 // A name that the challenge can point to; nothing in a test run fetches it.

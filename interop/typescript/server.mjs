@@ -10,6 +10,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 
+import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
     acceptedContent,
     createMcpHandler,
@@ -240,9 +241,7 @@ function notebookServer() {
 function overHttp() {
     const handler = createMcpHandler(notebookServer, { onerror: error => console.error(error.message) });
     // The SDK's handler verifies no tokens; the gate in front of it does, and hands over who it was.
-    serveBehindGate(Number(chosen.port), (request, auth, extra) =>
-        handler.fetch(request, { ...extra, authInfo: auth })
-    );
+    serveBehindGate(Number(chosen.port), toNodeHandler(handler));
 }
 
 if (chosen.transport === 'stdio') {

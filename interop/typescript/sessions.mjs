@@ -7,7 +7,8 @@
 import { randomUUID } from 'node:crypto';
 import { parseArgs } from 'node:util';
 
-import { McpServer, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server';
+import { NodeStreamableHTTPServerTransport } from '@modelcontextprotocol/node';
+import { McpServer } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 
 import { serveBehindGate } from './gate.mjs';
@@ -64,7 +65,7 @@ function find(id, user) {
 }
 
 async function begun(owner) {
-    const transport = new WebStandardStreamableHTTPServerTransport({
+    const transport = new NodeStreamableHTTPServerTransport({
         sessionIdGenerator: randomUUID,
         onsessioninitialized: id => sessions.set(id, { transport, owner })
     });
@@ -73,24 +74,20 @@ async function begun(owner) {
     return transport;
 }
 
-function noSession() {
+function refuse(res) {
     const [status, code, message] =
         chosen.unknown === '404'
             ? [404, -32001, 'Session not found']
             : [400, -32000, 'Bad Request: No valid session ID provided'];
-    return Response.json({ jsonrpc: '2.0', error: { code, message }, id: null }, { status });
+    res.writeHead(status, { 'content-type': 'application/json' });
+    res.end(JSON.stringify({ jsonrpc: '2.0', error: { code, message }, id: null }));
 }
 
-async function answer(request, auth) {
-    const { user } = auth.extra;
-    const id = request.headers.get('mcp-session-id');
-    if (id === null) {
-        // A transport of its own, which refuses everything but `initialize`.
-        const transport = await begun(user);
-        return transport.handleRequest(request, { authInfo: auth });
-    }
-    const session = find(id, user);
-    return session ? session.transport.handleRequest(request, { authInfo: auth }) : noSession();
-}
-
-serveBehindGate(Number(chosen.port), answer);
+serveBehindGate(Number(chosen.port), async (req, res) => {
+    const { user } = req.auth.extra;
+    const id = req.headers['mcp-session-id'];
+    // Without an id there is a new transport, which refuses everything but `initialize`.
+    const transport = id === undefined ? await begun(user) : find(id, user)?.transport;
+    if (transport === undefined) return refuse(res);
+    await transport.handleRequest(req, res);
+});

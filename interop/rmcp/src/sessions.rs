@@ -10,11 +10,12 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::{Extension, Router};
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::wrapper::Parameters;
@@ -89,8 +90,10 @@ async fn bind(
     if let Some(id) = &presented
         && owners.all().get(id) != Some(&user)
     {
-        // Foreign, unknown and ended are one answer for every verb, in the words of the SDK.
-        return (StatusCode::NOT_FOUND, "Not Found: Session not found").into_response();
+        // Foreign, unknown and ended are one answer for every verb: the SDK's own, which has no content type.
+        let mut refusal = Response::new(Body::from("Not Found: Session not found"));
+        *refusal.status_mut() = StatusCode::NOT_FOUND;
+        return refusal;
     }
     let ends = request.method() == Method::DELETE;
     let response = next.run(request).await;
