@@ -15,6 +15,7 @@ from mcp.types import ToolAnnotations
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--transport", choices=["http"], default="http")
 parser.add_argument("--port", type=int, default=0)
 LISTENER, URL = common.bind(parser.parse_args().port)
 

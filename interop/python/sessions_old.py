@@ -16,6 +16,7 @@ from mcp.server.session import ServerSession
 from mcp.types import ToolAnnotations
 
 parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+parser.add_argument("--transport", choices=["http"], default="http")
 parser.add_argument("--port", type=int, default=0)
 LISTENER, URL = serving.bind(parser.parse_args().port)
 

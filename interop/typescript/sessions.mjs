@@ -13,10 +13,10 @@ import * as z from 'zod';
 
 import { serveBehindGate } from './gate.mjs';
 
-const CHOICES = { mode: ['flawed', 'sound'], unknown: ['404', '400'] };
-const option = fallback => ({ type: 'string', default: fallback });
+const CHOICES = { mode: ['flawed', 'sound'], transport: ['http'], unknown: ['404', '400'] };
+const named = Object.entries(CHOICES).map(([name, [first]]) => [name, { type: 'string', default: first }]);
 const { values: chosen } = parseArgs({
-    options: { mode: option('flawed'), unknown: option('404'), port: option('0') }
+    options: { ...Object.fromEntries(named), port: { type: 'string', default: '0' } }
 });
 for (const [name, allowed] of Object.entries(CHOICES)) {
     if (!allowed.includes(chosen[name])) {

@@ -61,6 +61,7 @@ fn options(mut words: impl Iterator<Item = String>) -> Result<(bool, u16), Strin
         match (name.as_str(), value.as_str()) {
             ("--mode", "sound") => sound = true,
             ("--mode", "flawed") => sound = false,
+            ("--transport", "http") => {}
             ("--port", value) => port = value.parse().map_err(|_| format!("not a port: {value}"))?,
             _ => return Err(format!("unknown option: {name} {value}")),
         }
