@@ -35,23 +35,29 @@ done_with() {
     stamp_of "$@" >"$env/stamps/$part"
 }
 
-# --- Python: one environment, because fastmcp accepts the mcp that we want to probe ------------------
+# --- Python: two environments, because mcp 2.x and mcp 1.x have one name ----------------------------
+# fastmcp accepts the mcp 2.x that we want to probe, so those two share one.
 
 command -v python3 >/dev/null 2>&1 ||
     missing "python3 (3.10 or newer) is missing; on Debian: apt-get install python3 python3-venv"
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
     missing "$(python3 -V) is too old, the mcp package needs 3.10"
 
-set -- "$(python3 -V)" "$here/python/requirements.txt"
-if ! fits py "$@" || ! "$env/py/bin/python" -c pass 2>/dev/null; then
+# environment PART REQUIREMENTS WHAT: a virtual environment of that name with exactly what the file lists
+environment() {
+    if fits "$1" "$(python3 -V)" "$2" && "$env/$1/bin/python" -c pass 2>/dev/null; then
+        return
+    fi
     python3 -c 'import ensurepip, venv' 2>/dev/null ||
         missing "python3 cannot make virtual environments; on Debian: apt-get install python3-venv"
-    echo "interop: installing the Python SDKs" >&2
-    rm -rf "$env/py"
-    python3 -m venv "$env/py"
-    "$env/py/bin/python" -m pip install --quiet --disable-pip-version-check -r "$here/python/requirements.txt"
-    done_with py "$@"
-fi
+    echo "interop: installing $3" >&2
+    rm -rf "${env:?}/$1"
+    python3 -m venv "$env/$1"
+    "$env/$1/bin/python" -m pip install --quiet --disable-pip-version-check -r "$2"
+    done_with "$1" "$(python3 -V)" "$2"
+}
+environment py "$here/python/requirements.txt" "the Python SDKs"
+environment py-old "$here/python/requirements-old.txt" "the old Python SDK"
 
 # The wheels have no examples, the source distributions have. The servers above do without them, so if they cannot
 # be had that is said and is not an error.
@@ -90,11 +96,12 @@ if ! fits node "$@" || [ ! -d "$env/node/node_modules" ]; then
     mkdir -p "$env/node"
     cp "$here/typescript/package.json" "$here/typescript/package-lock.json" "$env/node/"
     (cd "$env/node" && npm ci --no-audit --no-fund --loglevel=error >&2)
-    for script in server.mjs example.mjs; do
-        ln -sfn "../../typescript/$script" "$env/node/$script"
-    done
     done_with node "$@"
 fi
+# Outside of the stamp, which covers the packages: a script that is new here needs no packages installed again.
+for script in "$here"/typescript/*.mjs; do
+    [ -e "$env/node/${script##*/}" ] || ln -sfn "../../typescript/${script##*/}" "$env/node/${script##*/}"
+done
 
 # --- Rust --------------------------------------------------------------------------------------------
 
@@ -102,8 +109,9 @@ command -v cargo >/dev/null 2>&1 || missing "cargo is missing; rust-toolchain.to
 cd "$here/rmcp" # so that rust-toolchain.toml is found whatever the directory we were called from
 
 set -- "$(cargo -V)" Cargo.toml Cargo.lock src/*.rs
-if ! fits rmcp "$@" || [ ! -x "$env/target/debug/interop-rmcp" ]; then
-    echo "interop: building the rmcp server" >&2
+if ! fits rmcp "$@" || [ ! -x "$env/target/debug/interop-rmcp" ] ||
+    [ ! -x "$env/target/debug/interop-rmcp-sessions" ]; then
+    echo "interop: building the rmcp servers" >&2
     cargo build --quiet --locked --target-dir "$env/target"
     done_with rmcp "$@"
 fi

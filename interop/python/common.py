@@ -1,4 +1,4 @@
-"""What the Python servers share: options, identities, the owner check, and serving.
+"""What the Python servers share: options, identities and the owner check. `serving.py` does the serving.
 
 Nothing here speaks MCP. The protocol is the SDK's business in every file of this folder,
 because the point of these servers is that the probe meets somebody else's wire.
@@ -8,25 +8,19 @@ import argparse
 import base64
 import json
 import secrets
-import socket
 import sys
 import time
 
-import uvicorn
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken, TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.request_state import authenticated_principal
 from mcp.shared.exceptions import MCPError
 from mcp.types import INVALID_PARAMS, CallToolResult, TextContent
-
-USERS = {"alice-token": "alice", "bob-token": "bob"}
+from serving import CLIENT, USERS, bind, serve  # noqa: F401 (bind and serve are for the servers)
 
 # Over stdio the specification defines no principal; this key is where the probe puts one.
 PRINCIPAL_KEY = "io.modelcontextprotocol/principal"
-
-# Both users belong to one OAuth client: a server that binds to the client id alone must not look bound.
-CLIENT = "interop-client"
 
 
 def options(description: str) -> argparse.Namespace:
@@ -166,28 +160,3 @@ def checked(raw: bytes | str) -> dict:
 def bad_state() -> MCPError:
     """The refusal of the flawed modes, in the words that the SDK uses for its own."""
     return MCPError(INVALID_PARAMS, "Invalid or expired requestState")
-
-
-# --- serving ----------------------------------------------------------------------------------------
-
-
-def bind(port: int) -> tuple[socket.socket, str]:
-    """Bind before the application is built: its authorization settings need the final URL."""
-    listener = socket.create_server(("127.0.0.1", port))
-    return listener, f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-
-
-class _Announcing(uvicorn.Server):
-    url: str
-
-    async def startup(self, sockets=None) -> None:
-        await super().startup(sockets)
-        print(f"listening on {self.url}", flush=True)
-
-
-async def serve(app, listener: socket.socket, url: str) -> None:
-    # The access log would go to stdout, where the test suite expects one line and nothing else.
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=1)
-    server = _Announcing(config)
-    server.url = url
-    await server.serve(sockets=[listener])

@@ -8,31 +8,26 @@
 // to parse raw JSON, so something called `verify` runs on every retry and verifies nothing.
 
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
 import { parseArgs } from 'node:util';
 
-import { localhostHostValidation, localhostOriginValidation, toNodeHandler } from '@modelcontextprotocol/node';
+import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
     acceptedContent,
     createMcpHandler,
     createRequestStateCodec,
-    getOAuthProtectedResourceMetadataUrl,
     inputRequired,
     McpServer,
-    oauthMetadataResponse,
-    OAuthError,
-    OAuthErrorCode,
     ProtocolError,
     ProtocolErrorCode,
-    requireBearerAuth,
     ResourceNotFoundError,
     ResourceTemplate
 } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
 
+import { serveBehindGate } from './gate.mjs';
+
 const PRINCIPAL_KEY = 'io.modelcontextprotocol/principal';
-const USERS = { 'alice-token': 'alice', 'bob-token': 'bob' };
 
 const chosen = options({
     mode: ['sound', 'flawed'],
@@ -244,50 +239,9 @@ function notebookServer() {
 // --- serving -----------------------------------------------------------------------------------------
 
 function overHttp() {
-    const listener = createServer();
-    listener.listen(Number(chosen.port), '127.0.0.1', () => {
-        const url = new URL(`http://127.0.0.1:${listener.address().port}/mcp`);
-        const gate = requireBearerAuth({
-            verifier: { verifyAccessToken: token => verified(token, url) },
-            expectedResource: url,
-            resourceMetadataUrl: getOAuthProtectedResourceMetadataUrl(url)
-        });
-        const metadata = { resourceServerUrl: url, oauthMetadata: issuer(url) };
-        const handler = createMcpHandler(notebookServer, { onerror: error => console.error(error.message) });
-        // The SDK's handler verifies no tokens; the gate in front of it does, and hands over who it was.
-        const guarded = toNodeHandler({
-            fetch: async (request, extra) => {
-                const document = oauthMetadataResponse(request, metadata);
-                if (document !== undefined) return document;
-                if (new URL(request.url).pathname !== url.pathname) return new Response(null, { status: 404 });
-                const auth = await gate(request);
-                return auth instanceof Response ? auth : handler.fetch(request, { ...extra, authInfo: auth });
-            }
-        });
-        const [hostIsLocal, originIsLocal] = [localhostHostValidation(), localhostOriginValidation()];
-        listener.on('request', (req, res) => {
-            if (hostIsLocal(req, res) && originIsLocal(req, res)) guarded(req, res);
-        });
-        console.log(`listening on ${url}`);
-    });
-}
-
-// A name that the challenge can point to; nothing in a test run fetches it.
-function issuer(url) {
-    return {
-        issuer: `${url}/issuer`,
-        authorization_endpoint: `${url}/issuer/authorize`,
-        token_endpoint: `${url}/issuer/token`,
-        response_types_supported: ['code']
-    };
-}
-
-async function verified(token, resource) {
-    const user = USERS[token];
-    if (user === undefined) throw new OAuthError(OAuthErrorCode.InvalidToken, 'unknown token');
-    // One OAuth client for both users, so that a server which binds to the client id alone does not look bound.
-    const expiresAt = Math.floor(Date.now() / 1000) + 3600;
-    return { token, clientId: 'interop-client', scopes: [], expiresAt, resource, extra: { user } };
+    const handler = createMcpHandler(notebookServer, { onerror: error => console.error(error.message) });
+    // The SDK's handler verifies no tokens; the gate in front of it does, and hands over who it was.
+    serveBehindGate(Number(chosen.port), toNodeHandler(handler));
 }
 
 if (chosen.transport === 'stdio') {

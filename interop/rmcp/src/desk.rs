@@ -21,12 +21,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
+use crate::gate::User;
 use crate::options::{Handle, Options, Principal};
 use crate::state::{Claims, Writing};
-
-/// Who the bearer token belongs to; put into the request by `main.rs`.
-#[derive(Clone)]
-pub struct User(pub String);
 
 struct Ticket {
     owner: String,
