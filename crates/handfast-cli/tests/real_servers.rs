@@ -161,7 +161,9 @@ impl Report {
     fn verdicts(&self) -> Vec<(&str, &str)> {
         let checks = self.json["checks"].as_array().expect("checks").iter();
         checks
-            .filter(|check| !check["id"].as_str().expect("text").starts_with("session-"))
+            .filter(|check| {
+                ["handle-", "state-"].iter().any(|family| check["id"].as_str().expect("text").starts_with(family))
+            })
             .map(|check| (check["verdict"].as_str().expect("text"), check["reason"].as_str().expect("text")))
             .collect()
     }

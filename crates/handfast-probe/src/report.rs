@@ -209,6 +209,7 @@ fn reason_is_absence(reason: Reason) -> bool {
         Reason::NoSessionIssued
             | Reason::NeedsHttp
             | Reason::VerbNotOffered
+            | Reason::NoOauthSeen
             | Reason::NeedsIdentityWrongAudience
             | Reason::NeedsIdentityClientIdAudience
             | Reason::NeedsIdentityExpired

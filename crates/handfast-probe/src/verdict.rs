@@ -156,6 +156,8 @@ reasons! {
     TokenRefused = "token-refused",
     /// A refusal does not lead to the server's metadata, and nothing else does.
     NoChallenge = "no-challenge",
+    /// Nothing shows that tokens come from an OAuth issuer, so there is nothing that a refusal could lead to.
+    NoOauthSeen = "no-oauth-seen",
     /// A refusal, or a well-known page, leads to the server's metadata.
     ChallengeThere = "challenge-there",
     /// The profile names no token of A's for another server.

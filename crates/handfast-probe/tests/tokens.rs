@@ -154,6 +154,9 @@ async fn either_way_to_the_metadata_will_do() {
     let with_page = |page: &'static str, text: &'static str| {
         fronted("no-challenge", all(), move |request| match request.path.as_str() {
             path if path == page => Act::Raw(vec![json_answer(200, &text.parse().expect("JSON"))]),
+            "/.well-known/oauth-authorization-server" => {
+                Act::Raw(vec![json_answer(200, &json!({"issuer": "https://id"}))])
+            }
             _ => Act::Forward,
         })
     };
@@ -162,7 +165,8 @@ async fn either_way_to_the_metadata_will_do() {
         ("/.well-known/oauth-protected-resource/mcp", GOOD, "refuted challenge-there"),
         ("/.well-known/oauth-protected-resource", GOOD, "refuted challenge-there"),
         ("/.well-known/oauth-protected-resource", r#"{"resource":"https://h/mcp"}"#, "confirmed no-challenge low"),
-        ("/.well-known/oauth-authorization-server", GOOD, "confirmed no-challenge low"),
+        ("/.well-known/openid-configuration", GOOD, "confirmed no-challenge low"),
+        ("/.well-known/oauth-authorization-server", "{}", "skipped no-oauth-seen"),
     ] {
         assert_eq!(verdict(check(&with_page(page, text).await, "challenge-missing")), said, "{page} {text}");
     }

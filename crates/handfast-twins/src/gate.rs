@@ -83,9 +83,21 @@ pub(crate) fn metadata(headers: &Headers) -> Reply {
     let host = headers.one("host").unwrap_or("127.0.0.1");
     let told: Value = json!({
         "resource": format!("http://{host}{PATH}"),
-        "authorization_servers": [format!("http://{host}/issuer")],
+        "authorization_servers": [format!("http://{host}")],
         "bearer_methods_supported": ["header"],
     });
+    let mut reply = Reply::bare(200).with("content-type", "application/json");
+    reply.body = told.to_string().into_bytes();
+    reply
+}
+
+/// Where the metadata of its issuer stand, which is at the same place (RFC 8414).
+pub(crate) const ISSUER: &str = "/.well-known/oauth-authorization-server";
+
+/// They.
+pub(crate) fn issuer(headers: &Headers) -> Reply {
+    let host = headers.one("host").unwrap_or("127.0.0.1");
+    let told = json!({"issuer": format!("http://{host}"), "token_endpoint": format!("http://{host}/token")});
     let mut reply = Reply::bare(200).with("content-type", "application/json");
     reply.body = told.to_string().into_bytes();
     reply

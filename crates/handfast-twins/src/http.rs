@@ -125,6 +125,9 @@ pub(crate) fn at_the_door(
         _ => None,
     };
     let says_where = gate.is_none_or(Gate::says_where);
+    if gate.is_some() && path == gate::ISSUER && method == "GET" {
+        return Err(gate::issuer(headers));
+    }
     if says_where && path == gate::METADATA && method == "GET" {
         return Err(gate::metadata(headers));
     }

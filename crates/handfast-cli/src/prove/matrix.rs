@@ -70,8 +70,10 @@ pub(super) fn unproved(lines: &[Line]) -> Vec<&'static str> {
 pub(super) fn text(lines: &[Line], transports: &[Transport]) -> String {
     let mut text = String::from("Every twin and every check: C confirmed, r refuted, . skipped, E errored\n\n");
     let letters: String = (b'a'..).take(checks::all().count()).map(char::from).collect();
-    let cells =
-        |cells: Vec<String>| cells.iter().map(|cell| format!("{cell:<14}")).collect::<String>().trim_end().to_owned();
+    let width = letters.len() + 2;
+    let cells = |cells: Vec<String>| {
+        cells.iter().map(|cell| format!("{cell:<width$}")).collect::<String>().trim_end().to_owned()
+    };
     let headings = transports.iter().map(|transport| word(*transport).to_owned()).collect();
     let _ = writeln!(text, "{:<26}{}", "", cells(headings));
     let _ = writeln!(text, "{:<26}{}", "", cells(vec![letters.clone(); transports.len()]));

@@ -150,10 +150,11 @@ pub(crate) fn check<'r>(report: &'r Value, id: &str) -> &'r Value {
 pub(crate) fn outcomes(report: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let checks = report["checks"].as_array().expect("a list of checks");
-    let is_of_sessions = |check: &&Value| text(&check["id"]).starts_with("session-");
+    let is_of_these =
+        |check: &&Value| ["handle-", "state-"].iter().any(|family| text(&check["id"]).starts_with(family));
     checks
         .iter()
-        .filter(|check| !is_of_sessions(check))
+        .filter(is_of_these)
         .map(|check| format!("{} {}", text(&check["verdict"]), text(&check["reason"])))
         .collect()
 }

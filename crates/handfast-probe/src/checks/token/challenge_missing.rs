@@ -65,6 +65,11 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
                 let detail = format!("the metadata stand at {page}");
                 Row::refuted(&controls, &door.entry(), Reason::ChallengeThere, detail)
             }
+            None if !speaks_oauth(trial, &challenge, &mut story).await? => {
+                let detail = "401 leads to no metadata; but nothing shows that tokens come from an OAuth issuer here, and where they \
+                              do not, there is nothing to lead to";
+                return Err(Halt::skipped(Reason::NoOauthSeen, detail));
+            }
             None => {
                 let shown = if challenge.is_empty() { "no challenge".to_owned() } else { trial.clean(&challenge) };
                 let detail = format!("401 with {shown}, and no metadata at the well-known places");
@@ -76,6 +81,25 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     Ok(Judgement::over(vec![row], Vec::new()))
 }
 
+/// Whether tokens come from an OAuth issuer: A's names one, the challenge speaks of tokens as RFC 6750 does, or an issuer's
+/// metadata stand at this origin, as the revision of 2025-03-26 wanted them.
+async fn speaks_oauth(trial: &mut Trial<'_, '_>, challenge: &str, story: &mut Vec<usize>) -> Result<bool, Halt> {
+    let names_issuer = scene::claims(trial, Who::A).is_some_and(|claims| claims.contains_key("iss"));
+    if names_issuer || ["error=", "scope="].iter().any(|parameter| challenge.contains(parameter)) {
+        return Ok(true);
+    }
+    for page in ISSUERS {
+        let (step, answer) = trial.page("issuer", Who::Nobody, page).await?;
+        let told = answer.ok().filter(|(status, _)| *status == 200);
+        let told = told.and_then(|(_, text)| serde_json::from_str::<Value>(&text).ok());
+        if told.is_some_and(|told| told.get("issuer").is_some_and(Value::is_string)) {
+            story.push(step);
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Whether this is the metadata of a protected resource (RFC 9728): what a client needs to find an issuer.
 fn describes(text: &str) -> bool {
     let Ok(told) = serde_json::from_str::<Value>(text) else { return false };
@@ -83,4 +107,5 @@ fn describes(text: &str) -> bool {
     told.get("resource").is_some_and(Value::is_string) && issuers.is_some_and(|issuers| !issuers.is_empty())
 }
 
+const ISSUERS: [&str; 2] = ["/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"];
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";

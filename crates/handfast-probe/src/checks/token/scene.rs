@@ -45,15 +45,7 @@ pub(super) async fn finish(
 /// # Errors
 /// The missing precondition, by name.
 pub(super) async fn enter(trial: &mut Trial<'_, '_>) -> Result<Door, Halt> {
-    let target = &trial.session.target;
-    if target.transport() != "http" {
-        let detail = "over stdio there are no tokens: the operating system says who starts a server";
-        return Err(Halt::skipped(Reason::NeedsHttp, detail));
-    }
-    if target.identities().of(Who::A).synthetic {
-        let detail = "give a credential of a real user as identity A: what a server says to one that the probe made up shows nothing";
-        return Err(Halt::skipped(Reason::NeedsIdentityA, detail));
-    }
+    real(trial)?;
     let call = harmless(trial);
     let own = knock(trial, "own-token", Who::A, &call).await?;
     let again = knock(trial, "own-token", Who::A, &call).await?;
@@ -65,6 +57,21 @@ pub(super) async fn enter(trial: &mut Trial<'_, '_>) -> Result<Door, Halt> {
     }
     let unissued = knock(trial, "unissued-token", Who::Impostor, &call).await?;
     Ok(Door { call, own, unissued })
+}
+
+/// There are tokens over HTTP only, and only real ones show anything.
+pub(super) fn real(trial: &Trial<'_, '_>) -> Result<(), Halt> {
+    let target = &trial.session.target;
+    if target.transport() != "http" {
+        let detail = "over stdio there are no tokens: the operating system says who starts a server";
+        return Err(Halt::skipped(Reason::NeedsHttp, detail));
+    }
+    if target.identities().of(Who::A).synthetic {
+        let detail =
+            "give a credential of a real user as identity A: what is said to one that the probe made up shows nothing";
+        return Err(Halt::skipped(Reason::NeedsIdentityA, detail));
+    }
+    Ok(())
 }
 
 /// A call that changes nothing: a tool that tells its caller who it is, one that only reads, or the listing.

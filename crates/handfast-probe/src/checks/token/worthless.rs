@@ -112,6 +112,7 @@ async fn try_it(
     words: &Words,
     unfit: impl Fn(&Trial<'_, '_>) -> Option<String>,
 ) -> Result<Judgement, Halt> {
+    scene::real(trial)?;
     if !trial.session.target.identities().has(who) {
         let detail = format!(
             "give such a token of A's in the profile, as [identities.{}]",
