@@ -12,10 +12,17 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use axum::{Router, body::Body, extract::Request, response::Response, routing::get};
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    http::{HeaderValue, header::AUTHORIZATION},
+    response::Response,
+    routing::get,
+};
 use clap::Parser;
 use handfast::{
-    Audience, Issuer, JsonLines, Keys,
+    Audience, Caller, Issuer, JsonLines, Keys,
     http::{BearerLayer, SessionLayer},
     session::{SessionAuthority, SessionOptions, SessionSetup},
     store::{self, OpenOptions},
@@ -58,6 +65,9 @@ struct Args {
     /// Another server over HTTP, in the place of the notes
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
+    /// What the server behind is shown instead of the caller's token; {subject} stands for who that is
+    #[arg(long, value_name = "TOKEN", env = "UPSTREAM_TOKEN", hide_env_values = true, requires = "upstream")]
+    upstream_token: Option<String>,
     /// Leave the sessions unguarded: tokens are verified, and that is all
     #[arg(long)]
     unguarded: bool,
@@ -107,18 +117,24 @@ fn notes() -> Router {
     Router::new().fallback_service(StreamableHttpService::new(|| Ok(Notes::new()), sessions, config))
 }
 
-/// Hands every request on. The token stays here: it is for this server.
-fn elsewhere(url: &str) -> Result<Router, Box<dyn Error>> {
+/// Hands every request on. The caller's token stays here: it is for this server.
+fn elsewhere(url: &str, token: Option<&str>) -> Result<Router, Box<dyn Error>> {
+    let token = token.map(str::to_owned);
     let url = reqwest::Url::parse(url)?;
     // Neither another server nor a proxy gets to see what is meant for this one.
     let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy().build()?;
     let forward = move |request: Request| {
-        let (url, client) = (url.clone(), client.clone());
+        let (url, client, token) = (url.clone(), client.clone(), token.clone());
         async move {
             let (mut head, body) = request.into_parts();
             for name in ["authorization", "host", "content-length", "connection", "transfer-encoding"] {
                 head.headers.remove(name);
             }
+            let caller = head.extensions.get::<Caller>().and_then(Caller::principal);
+            let subject = caller.map_or("", |principal| principal.subject().expose());
+            let shown = token.map(|token| format!("Bearer {}", token.replace("{subject}", subject)));
+            let shown = shown.and_then(|shown| HeaderValue::from_str(&shown).ok());
+            head.headers.extend(shown.map(|shown| (AUTHORIZATION, shown)));
             let body = axum::body::to_bytes(body, 4 * 1024 * 1024).await.unwrap_or_default();
             match client.request(head.method, url).headers(head.headers).body(body).send().await {
                 Ok(answer) => {
@@ -164,7 +180,7 @@ async fn serve(args: Args) -> Result<(), Box<dyn Error>> {
     let verifier = JwtVerifier::new(issuer.clone(), audience.clone(), &[Algorithm::Es256], jwks);
     let bearer = BearerLayer::new(Arc::new(verifier), ProtectedResource::new(audience.clone(), vec![issuer]));
     let mcp = match &args.upstream {
-        Some(url) => elsewhere(url)?,
+        Some(url) => elsewhere(url, args.upstream_token.as_deref())?,
         None => notes(),
     };
     let guarded = if args.unguarded {

@@ -6,7 +6,7 @@ use std::{collections::HashMap, time::Duration};
 
 use handfast_wire::{
     headers,
-    message::{self, Message, Notification, Request, Response},
+    message::{self, Message, Notification, Request, RequestId, Response},
     sse,
 };
 use reqwest::{
@@ -362,6 +362,8 @@ async fn read_stream(mut response: reqwest::Response, request: &Request, limit: 
 
 fn addressed(answer: Response, request: &Request) -> Result<Body, Fault> {
     match &answer.id {
+        // An error that comes before a message is read has no id; the SDK for Python of 2025 has a word in its place.
+        Some(RequestId::Text(id)) if answer.outcome.is_err() && id == BEFORE_READING => Ok(answered(answer)),
         Some(id) if *id != request.id => Err(Fault::NotMcp("the answer carries the id of another request".to_owned())),
         _ => Ok(answered(answer)),
     }
@@ -418,6 +420,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
+const BEFORE_READING: &str = "server-error";
 const USUAL_PATHS: [&str; 3] = ["/mcp", "/", "/rpc"];
 const MAX_REDIRECTS: usize = 5;
 const SHOWN_OF_BARE_BODY: usize = 400;
