@@ -6,7 +6,7 @@ use clap::Args;
 use handfast_probe::{
     check::Check,
     checks,
-    credential::Environment,
+    credential::{Environment, Source},
     identity::{Identities, Who},
     profile::Profile,
     runner::Run,
@@ -90,9 +90,8 @@ impl Settings {
         let profile = self.profile.as_deref().map(read_profile).transpose()?.unwrap_or_default();
         let ca_certificates =
             self.ca_file.as_deref().map(|path| read(path, "PEM file")).transpose()?.map(String::into_bytes);
-        let named =
-            fetched(&profile, &[self.identity_a.is_some(), self.identity_b.is_some()], ca_certificates.as_deref())
-                .await?;
+        let given = [self.identity_a.is_some(), self.identity_b.is_some()];
+        let named = fetched(&profile, &address, &given, ca_certificates.as_deref()).await?;
         let of = |who: Who| named.iter().find(|(named, _)| *named == who).map(|(_, credential)| credential.clone());
         let given = [(self.identity_a, Who::A), (self.identity_b, Who::B)]
             .map(|(given, who)| given.map(SecretString::from).or_else(|| of(who)));
@@ -161,6 +160,7 @@ fn read_profile(path: &std::path::Path) -> Result<Profile, Failure> {
 /// The credentials that the profile names, those apart that the command line gives.
 async fn fetched(
     profile: &Profile,
+    address: &Address,
     given: &[bool; 2],
     ca_certificates: Option<&[u8]>,
 ) -> Result<Vec<(Who, SecretString)>, Failure> {
@@ -174,6 +174,11 @@ async fn fetched(
         }
         let credential = source.fetch(&environment, ca_certificates).await;
         fetched.push((who, credential.map_err(|error| Failure(format!("identity {name} of the profile: {error}")))?));
+        if let (Who::WrongAudience, Address::Http(url)) = (who, address) {
+            // Where an issuer gives tokens for any server, it gives them for those that are nearly this one.
+            let named = profile.identities.a.as_ref().and_then(Source::resource);
+            fetched.extend(source.nearly(named.unwrap_or(url.as_str()), &environment, ca_certificates).await);
+        }
     }
     Ok(fetched)
 }

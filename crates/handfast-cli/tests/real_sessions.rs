@@ -55,7 +55,11 @@ struct Found(Value);
 
 impl Found {
     fn of(arguments: &[&str]) -> Self {
-        let output = handfast().args(["probe", "--format", "json"]).args(arguments).output().expect("the probe runs");
+        Self::by(handfast().args(["probe", "--format", "json"]).args(arguments))
+    }
+
+    fn by(probe: &mut Command) -> Self {
+        let output = probe.output().expect("the probe runs");
         let said = || String::from_utf8_lossy(&output.stderr).into_owned();
         Self(serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said())))
     }
@@ -123,11 +127,15 @@ fn behind_the_layers_nothing_is_found_on_any_of_them() {
     let profile = scratch.file(
         "profile.toml",
         &format!(
-            "[identities.expired]\nvalue = \"{}\"\n[identities.wrong-audience]\nvalue = \"{}\"\n",
+            "[identities.a]\nvalue = \"{}\"\n[identities.expired]\nvalue = \"{}\"\n\
+             [identities.wrong-audience.client_credentials]\ntoken_url = \"{}\"\nclient_id = \"probe\"\n\
+             client_secret_env = \"SECRET_OF_PROBE\"\nresource = \"https://other.example/mcp\"\n",
+            token("a"),
             token("expired"),
-            token("wrong-audience")
+            told["token_endpoint"].as_str().expect("text"),
         ),
     );
+    let secret = told["client_secret"].as_str().expect("text");
 
     for name in ["rmcp-sessions", "typescript-sessions", "python-sessions-old", "python-sessions", "everything"] {
         let server = Running::server(&[name]);
@@ -140,9 +148,9 @@ fn behind_the_layers_nothing_is_found_on_any_of_them() {
                 .env("UPSTREAM_TOKEN", "{subject}-token"),
             "listening on ",
         );
-        let who = ["--identity-a", &token("a"), "--identity-b", &token("b"), "--profile", &profile];
+        let who = [&front.first, "--identity-b", &token("b"), "--profile", &profile];
 
-        let found = Found::of(&[&[front.first.as_str()][..], &who].concat());
+        let found = Found::by(handfast().env("SECRET_OF_PROBE", secret).args(["probe", "--format", "json"]).args(who));
 
         assert_eq!(found.confirmed(), Vec::<&str>::new(), "{name}: {}", found.0);
         for id in [
@@ -163,5 +171,9 @@ fn behind_the_layers_nothing_is_found_on_any_of_them() {
         ] {
             assert!(found.check(id).starts_with("refuted"), "{name}: {id} {}: {}", found.check(id), found.0);
         }
+        // The issuer gives tokens for any server, also for those that are nearly this one.
+        let checks = found.0["checks"].as_array().expect("checks");
+        let audience = checks.iter().find(|check| check["id"] == "token-foreign-audience").expect("a check");
+        assert_eq!(audience["evidence"]["entry_points"].as_array().map(Vec::len), Some(5), "{audience}");
     }
 }

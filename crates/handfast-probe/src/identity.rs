@@ -31,13 +31,21 @@ pub enum Who {
     Anonymous,
     /// A with a token that was issued for the OAuth client itself.
     ClientIdAudience,
+    /// A client with a token for no server in particular.
+    NoAudience,
+    /// One with a token for a server whose URI is a little longer.
+    LongerAudience,
+    /// One with a token for a place below this server's.
+    LowerAudience,
+    /// One with a token for this server's path in other case.
+    CaseAudience,
     /// A with the good token in the query string instead of the header.
     InQuery,
 }
 
 impl Who {
     /// Those who come only where a profile names them.
-    pub const NAMED: [Self; 7] = [
+    pub const NAMED: [Self; 11] = [
         Self::NewToken,
         Self::OtherClient,
         Self::OtherTenant,
@@ -45,7 +53,29 @@ impl Who {
         Self::Expired,
         Self::Anonymous,
         Self::ClientIdAudience,
+        Self::NoAudience,
+        Self::LongerAudience,
+        Self::LowerAudience,
+        Self::CaseAudience,
     ];
+
+    /// Those whose token is for an audience that is nearly right.
+    pub const NEARLY: [Self; 4] = [Self::NoAudience, Self::LongerAudience, Self::LowerAudience, Self::CaseAudience];
+
+    /// The audience that such a caller's token is for, where the server's is this; `None` for none, or where there is no
+    /// such audience.
+    pub fn audience(self, of_server: &str) -> Option<String> {
+        let path = of_server.find("://").and_then(|at| of_server[at + 3..].find('/').map(|path| at + 3 + path));
+        match self {
+            Self::LongerAudience => Some(format!("{of_server}2")),
+            Self::LowerAudience => Some(format!("{}/tools", of_server.trim_end_matches('/'))),
+            Self::CaseAudience => {
+                let (origin, path) = of_server.split_at(path?);
+                Some(format!("{origin}{}", path.to_ascii_uppercase())).filter(|other| other != of_server)
+            }
+            _ => None,
+        }
+    }
 
     /// How reports name the caller.
     pub fn label(self) -> &'static str {
@@ -61,6 +91,10 @@ impl Who {
             Self::Expired => "A with an expired token",
             Self::Anonymous => "anonymous",
             Self::ClientIdAudience => "A with a token for the client",
+            Self::NoAudience => "a client without an audience",
+            Self::LongerAudience => "a client for a longer audience",
+            Self::LowerAudience => "a client for an audience below",
+            Self::CaseAudience => "a client for an audience in other case",
             Self::InQuery => "A with the token in the query",
         }
     }
@@ -79,6 +113,10 @@ impl Who {
             Self::Expired => 'e',
             Self::Anonymous => 'g',
             Self::ClientIdAudience => 'i',
+            Self::NoAudience => 'o',
+            Self::LongerAudience => 'l',
+            Self::LowerAudience => 'd',
+            Self::CaseAudience => 'u',
             Self::InQuery => 'q',
         }
     }

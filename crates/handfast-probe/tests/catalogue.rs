@@ -6,7 +6,7 @@ mod table;
 
 use std::collections::BTreeSet;
 
-use handfast_probe::{checks, verdict::Reason};
+use handfast_probe::{checks, identity::Who, verdict::Reason};
 
 const HEADINGS: [&str; 5] = ["Claim", "Why it matters", "How it is tested", "Reading the evidence", "Remedy"];
 const TABLE: &str = include_str!("matrix.txt");
@@ -103,4 +103,13 @@ fn the_table_uses_reasons_that_exist() {
             assert!(reason.is_none_or(|reason| known.contains(reason)), "{}: {reason:?}", line.twin);
         }
     }
+}
+
+#[test]
+fn the_schema_of_reports_knows_every_caller() {
+    let schema: serde_json::Value = include_str!("../schema/report.v1.json").parse().expect("JSON");
+    let known = schema["$defs"]["exchange"]["properties"]["who"]["enum"].as_array().expect("a list");
+    let known: BTreeSet<&str> = known.iter().filter_map(|who| who.as_str()).collect();
+    let callers = [Who::A, Who::B, Who::Nobody, Who::Impostor, Who::InQuery].into_iter().chain(Who::NAMED);
+    assert_eq!(callers.map(Who::label).collect::<BTreeSet<_>>(), known);
 }

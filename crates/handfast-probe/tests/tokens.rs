@@ -8,6 +8,7 @@ use handfast_probe::{
     report::Report,
     runner::Run,
     target::Address,
+    verdict::Verdict,
 };
 use handfast_twins::Answers;
 use serde_json::{Value, json};
@@ -169,5 +170,54 @@ async fn either_way_to_the_metadata_will_do() {
         ("/.well-known/oauth-authorization-server", "{}", "skipped no-oauth-seen"),
     ] {
         assert_eq!(verdict(check(&with_page(page, text).await, "challenge-missing")), said, "{page} {text}");
+    }
+}
+
+/// An audience that is nearly right is another one: each token for such a one is a row of its own.
+#[tokio::test]
+async fn an_audience_that_is_nearly_right_is_another() {
+    let nearly = || {
+        let named = all();
+        Who::NEARLY
+            .into_iter()
+            .fold(named, |named, who| named.with(who, format!("elsewhere-alice.{}", who.letter()).into()))
+    };
+    let sound = fronted("gated", nearly(), |_| Act::Forward).await;
+    let found = check(&sound, "token-foreign-audience");
+    assert_eq!((verdict(found).as_str(), found.evidence.entry_points.len()), ("refuted token-refused", 5));
+
+    let prefix = fronted("gated", nearly(), |request| match request.token() {
+        Some("elsewhere-alice.l") => Act::As("alice"),
+        _ => Act::Forward,
+    })
+    .await;
+    let found = check(&prefix, "token-foreign-audience");
+    assert_eq!(verdict(found), "confirmed foreign-token-taken high");
+    let confirmed: Vec<&str> = found
+        .evidence
+        .entry_points
+        .iter()
+        .filter(|point| point.row.verdict == Verdict::Confirmed)
+        .map(|point| point.row.entry.as_str())
+        .collect();
+    assert_eq!(confirmed, ["tools/call whoami, by a client for a longer audience"]);
+}
+
+#[test]
+fn audiences_that_are_nearly_right() {
+    for (server, longer, lower, case) in [
+        (
+            "https://h.example/mcp",
+            "https://h.example/mcp2",
+            "https://h.example/mcp/tools",
+            Some("https://h.example/MCP"),
+        ),
+        ("https://h.example", "https://h.example2", "https://h.example/tools", None),
+        ("https://h.example/", "https://h.example/2", "https://h.example/tools", None),
+    ] {
+        assert_eq!(Who::LongerAudience.audience(server).as_deref(), Some(longer));
+        assert_eq!(Who::LowerAudience.audience(server).as_deref(), Some(lower));
+        assert_eq!(Who::CaseAudience.audience(server).as_deref(), case);
+        assert_eq!(Who::NoAudience.audience(server), None);
     }
 }

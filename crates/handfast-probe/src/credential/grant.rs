@@ -37,6 +37,15 @@ pub struct ClientCredentials {
 }
 
 impl ClientCredentials {
+    /// The same for another server.
+    pub(super) fn for_audience(&self, resource: Option<String>) -> Self {
+        Self { resource, ..self.clone() }
+    }
+
+    pub(super) fn resource(&self) -> Option<&str> {
+        self.resource.as_deref()
+    }
+
     pub(super) fn variables(&self) -> impl Iterator<Item = &String> {
         self.client_secret_env.iter()
     }

@@ -10,6 +10,8 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize};
 use thiserror::Error;
 
+use crate::identity::Who;
+
 pub use grant::ClientCredentials;
 
 /// Where a credential comes from. Exactly one of the four.
@@ -118,6 +120,35 @@ impl Source {
         let text = credential.expose_secret();
         let is_usable = !text.trim().is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control);
         if is_usable { Ok(credential) } else { Err(CredentialError::Unusable) }
+    }
+}
+
+impl Source {
+    /// Tokens from the same grant for other audiences: what an issuer that gives them to anybody gives. Empty where this is
+    /// no grant; an audience for which the issuer gives none is left out.
+    pub async fn nearly(
+        &self,
+        of_server: &str,
+        environment: &Environment,
+        ca_certificates: Option<&[u8]>,
+    ) -> Vec<(Who, SecretString)> {
+        let mut nearly = Vec::new();
+        let Some(grant) = &self.client_credentials else { return nearly };
+        for who in Who::NEARLY {
+            let audience = who.audience(of_server);
+            if audience.is_none() && who != Who::NoAudience {
+                continue;
+            }
+            if let Ok(token) = grant.for_audience(audience).token(environment, ca_certificates).await {
+                nearly.push((who, token));
+            }
+        }
+        nearly
+    }
+
+    /// The server that a grant asks tokens for, where it names one.
+    pub fn resource(&self) -> Option<&str> {
+        self.client_credentials.as_ref()?.resource()
     }
 }
 

@@ -105,7 +105,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 98] = [
+static TWINS: [Twin; 100] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -200,6 +200,8 @@ static TWINS: [Twin; 98] = [
     keeps("counter-ids", "session ids count up", || Box::new(sessions::CounterIds)),
     keeps("pointer-ids", "session ids are addresses, and used again", || Box::new(sessions::PointerIds)),
     keeps("timestamp-ids", "session ids are the time in milliseconds", || Box::new(sessions::TimestampIds)),
+    keeps("snowflake-ids", "session ids are the time in milliseconds, and a machine", || Box::new(sessions::SnowflakeIds)),
+    keeps("object-ids", "session ids are the time, a process and a counter", || Box::new(sessions::ObjectIds)),
     keeps("health-lists-sessions", "a page that everybody may read tells which sessions are open", || Box::new(sessions::HealthListsSessions)),
     keeps("checks-token-once", "whether a token has expired is asked at `initialize` only", || Box::new(sessions::ChecksTokenOnce)),
     keeps("unknown-is-bad-request", "an unknown session id is refused with 400", || Box::new(sessions::UnknownIs(400))),

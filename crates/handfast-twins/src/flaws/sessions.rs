@@ -128,6 +128,25 @@ impl SessionGuards for TimestampIds {
     }
 }
 
+pub(super) struct SnowflakeIds;
+
+impl SessionGuards for SnowflakeIds {
+    // FLAW: an id is the time in milliseconds, and then which machine has made it.
+    fn new_id(&self, _made: u64, is_live: &dyn Fn(&str) -> bool) -> String {
+        let written = |at: u64| ((at << 22) | (7 << 12)).to_string();
+        (Clock::default().milliseconds()..).map(written).find(|id| !is_live(id)).unwrap_or_default()
+    }
+}
+
+pub(super) struct ObjectIds;
+
+impl SessionGuards for ObjectIds {
+    // FLAW: an id is the time in seconds, what names the process, and a counter.
+    fn new_id(&self, made: u64, _is_live: &dyn Fn(&str) -> bool) -> String {
+        format!("{:08x}5f3a9c01d7{:06x}", Clock::default().milliseconds() / 1000, (0xff_ff00 + made) % (1 << 24))
+    }
+}
+
 pub(super) struct HealthListsSessions;
 
 impl SessionGuards for HealthListsSessions {

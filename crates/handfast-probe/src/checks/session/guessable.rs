@@ -1,5 +1,6 @@
 //! `session-guessable`: can the next id be foretold? Which it will be is said first; then B opens a session.
 
+mod object_ids;
 mod series;
 
 use crate::{
@@ -69,9 +70,25 @@ async fn next(trial: &mut Trial<'_, '_>, controls: &Controls, errand: &Errand) -
     for _ in 0..SAMPLE {
         ids.push(scene::open(trial, Who::A).await?);
     }
+    if object_ids::are_object_ids(&ids) {
+        let mut found = Vec::new();
+        for _ in 0..ROUNDS {
+            let last = scene::open(trial, Who::A).await?;
+            let candidates = object_ids::candidates(&last);
+            let of_b = scene::open(trial, Who::B).await?;
+            if !candidates.contains(&of_b) {
+                let detail = "the ids look like ObjectIds, but the next was not the one that comes next".to_owned();
+                return Ok(Row::refuted(controls, NEXT, Reason::SessionGuardHeld, detail));
+            }
+            found.push(of_b);
+        }
+        let how = "each id is the time, what stays the same, and a counter";
+        return confirmed(trial, controls, NEXT, how, u128::from(object_ids::MOST_SECONDS) + 1, &found, errand).await;
+    }
     let Some(series) = Series::of(&ids).filter(Series::is_a_habit) else {
-        let detail =
-            format!("{SAMPLE} ids were opened, and they follow no counter, step, address or time that the probe knows");
+        let detail = format!(
+            "{SAMPLE} ids were opened, and they follow no counter, step, address, time or ObjectId that the probe knows"
+        );
         return Ok(Row::refuted(controls, NEXT, Reason::SessionGuardHeld, detail));
     };
     if let Some(step) = series.step() {

@@ -5,7 +5,7 @@ use crate::{
     check::{Check, Level, Running},
     identity::Who,
     trial::Trial,
-    verdict::{Halt, Judgement, Reason, Severity},
+    verdict::{Halt, Judgement, Reason, Row, Severity},
 };
 
 use super::scene::{self, Words};
@@ -59,6 +59,10 @@ pub(super) static EXPIRED: Check = Check {
 fn foreign_audience<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
     Box::pin(async move {
         let outcome = audience(trial, Who::WrongAudience, Reason::NeedsIdentityWrongAudience, "another server").await;
+        let outcome = match outcome {
+            Ok(judgement) => nearly(trial, judgement).await,
+            Err(halt) => Err(halt),
+        };
         scene::finish(trial, &FOREIGN_AUDIENCE, outcome).await
     })
 }
@@ -94,6 +98,34 @@ async fn audience(trial: &mut Trial<'_, '_>, who: Who, missing: Reason, whom: &s
         shared.then(|| format!("the token for {whom} has an audience of A's own token"))
     };
     try_it(trial, who, missing, &words, unfit).await
+}
+
+/// The same with audiences that are nearly right, where an issuer gave tokens for them: each is a row of its own.
+async fn nearly(trial: &mut Trial<'_, '_>, judgement: Judgement) -> Result<Judgement, Halt> {
+    let mut rows = judgement.rows;
+    for who in Who::NEARLY {
+        if !trial.session.target.identities().has(who) {
+            continue;
+        }
+        let (own, its) = (scene::audiences(trial, Who::A), scene::audiences(trial, who));
+        // An issuer may have given a token for the right server, whatever it was asked for.
+        if its.iter().flatten().any(|audience| own.iter().flatten().any(|own| own == audience)) {
+            continue;
+        }
+        let what = match who {
+            Who::NoAudience => "a token for no server in particular",
+            Who::LongerAudience => "a token for a server whose URI is a little longer",
+            Who::LowerAudience => "a token for a place below the server's",
+            _ => "a token for the server's path in other case",
+        };
+        let words = Words { taken: Reason::ForeignTokenTaken, severity: FOREIGN_AUDIENCE.severity, what };
+        let row = match try_it(trial, who, Reason::NeedsIdentityWrongAudience, &words, |_| None).await {
+            Ok(judgement) => judgement.rows.into_iter().next(),
+            Err(halt) => Some(Row::halted(who.label(), halt)),
+        };
+        rows.extend(row.map(|row| Row { entry: format!("{}, by {}", row.entry, who.label()), ..row }));
+    }
+    Ok(Judgement::over(rows, judgement.observations))
 }
 
 async fn of_yesterday(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {

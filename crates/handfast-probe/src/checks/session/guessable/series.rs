@@ -71,9 +71,22 @@ impl Series {
         steps.iter().all(|step| *step == first).then_some(first)
     }
 
-    /// Whether every number follows closely on the one before.
+    /// Whether every number follows closely on the one before, counted in units.
     pub(super) fn is_narrow(&self) -> bool {
-        self.steps().is_some_and(|steps| steps.iter().all(|step| *step <= NARROW))
+        let unit = self.unit();
+        self.steps().is_some_and(|steps| steps.iter().all(|step| step / unit <= NARROW))
+    }
+
+    /// What every step is a multiple of. A clock whose lowest bits name a machine ("snowflake") moves in steps of 2^22.
+    fn unit(&self) -> u128 {
+        let divisor = |one: u128, two: u128| {
+            let (mut one, mut two) = (one, two);
+            while two > 0 {
+                (one, two) = (two, one % two);
+            }
+            one
+        };
+        self.steps().into_iter().flatten().fold(0, divisor).max(1)
     }
 
     /// The steps, where every number is greater than the one before.
@@ -95,14 +108,17 @@ impl Series {
         Some(format!("{}{written}{}", self.prefix, self.suffix))
     }
 
-    /// Whether an id lies within `most` after another.
+    /// Whether an id lies within `most` units after another.
     pub(super) fn follows(&self, id: &str, last: &str, most: u128) -> bool {
         let number = |id: &str| {
             let digits = id.strip_prefix(self.prefix.as_str())?.strip_suffix(self.suffix.as_str())?;
             u128::from_str_radix(digits, self.radix).ok()
         };
         match (number(id), number(last)) {
-            (Some(next), Some(last)) => next > last && next - last <= most,
+            (Some(next), Some(last)) => {
+                let unit = self.unit();
+                next > last && (next - last) % unit == 0 && (next - last) / unit <= most
+            }
             _ => false,
         }
     }
@@ -153,6 +169,18 @@ mod tests {
             !times.follows("1764500000030", "1764500000030", 4096)
                 && !times.follows("1764500009999", "1764500000030", 4096)
         );
+    }
+
+    #[test]
+    fn clocks_with_a_machine_behind_them_move_in_units() {
+        let at = |ms: u64| (((ms - 1_288_834_974_657) << 22) | (7 << 12)).to_string();
+        let ids: Vec<String> = [0, 2, 3, 7, 8, 15].iter().map(|ms| at(1_764_500_000_000 + ms)).collect();
+        let snowflakes = Series::of(&ids).expect("a series");
+        assert!(snowflakes.is_a_habit() && snowflakes.step().is_none());
+        assert!(snowflakes.follows(&at(1_764_500_000_040), &at(1_764_500_000_015), 4096));
+        assert!(!snowflakes.follows(&at(1_764_500_009_000), &at(1_764_500_000_015), 4096));
+        let between = (at(1_764_500_000_040).parse::<u64>().expect("a number") + 1).to_string();
+        assert!(!snowflakes.follows(&between, &at(1_764_500_000_015), 4096));
     }
 
     #[test]
