@@ -102,6 +102,12 @@ impl Settings {
         if matches!(address, Address::Http(_)) {
             for who in [Who::A, Who::B].into_iter().chain(Who::NAMED) {
                 let credential = identities.of(who).credential().unwrap_or_default();
+                if credential.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer ")) {
+                    return Err(Failure(format!(
+                        "the credential of identity {} is the token alone, without `Bearer ` before it",
+                        who.label()
+                    )));
+                }
                 if !credential.bytes().all(|byte| (0x21..=0x7e).contains(&byte)) {
                     return Err(Failure(format!(
                         "the credential of identity {} has blanks or characters that an HTTP header cannot carry",

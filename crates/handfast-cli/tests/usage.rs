@@ -87,6 +87,7 @@ fn headers_and_identities_that_cannot_be() {
         (&["--identity-b", TOKEN, url], &["only one identity"]),
         (&["--identity-a", TOKEN, "--identity-b", TOKEN, url], &["the same", "two different users"]),
         (&["--identity-a", " ", "--identity-b", TOKEN, url], &["identity A is empty"]),
+        (&["--identity-a", "Bearer abc", "--identity-b", TOKEN, url], &["identity A", "without `Bearer `"]),
     ] {
         assert_probe_usage(arguments, words);
     }

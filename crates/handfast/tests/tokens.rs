@@ -439,7 +439,10 @@ async fn an_issuer_that_is_asked() {
         let token = issuer.token(&Wish { claims: claims(json!({"token_type": kind})), ..alice() });
         assert_eq!(verifier.verify(&token).await.map(|_| ()), verdict, "{kind}");
     }
-    assert_eq!(verifier.verify("no such token").await, Err(TokenDenial::Inactive));
+    assert_eq!(verifier.verify("no-such-token").await, Err(TokenDenial::Inactive));
+    for none in ["", "no such token", "a\"b", "\u{e9}"] {
+        assert_eq!(verifier.verify(none).await, Err(TokenDenial::Malformed), "{none}");
+    }
     assert_eq!(verifier.verify(&"a".repeat(16 * 1024 + 1)).await, Err(TokenDenial::TooLong));
     assert_eq!(asking("wrong").verify(&good).await, Err(TokenDenial::Unavailable));
 

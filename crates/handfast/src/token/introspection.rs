@@ -80,6 +80,11 @@ impl TokenVerifier for IntrospectionVerifier {
         if token.len() > LONGEST {
             return Err(TokenDenial::TooLong);
         }
+        // RFC 6750, section 2.1: what is no token is not asked about.
+        let is_of_a_token = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte);
+        if token.is_empty() || !token.bytes().all(is_of_a_token) {
+            return Err(TokenDenial::Malformed);
+        }
         let form = [("token", token), ("token_type_hint", "access_token")];
         let (id, secret) = (encoded(&self.id), Zeroizing::new(encoded(self.secret.expose())));
         let request = self.address.post().basic_auth(id, Some(&*secret)).form(&form);
