@@ -5,7 +5,11 @@ pub mod session;
 pub mod state;
 pub mod token;
 
-use crate::check::Check;
+use crate::{
+    check::Check,
+    trial::Trial,
+    verdict::{Halt, Judgement},
+};
 
 /// Every check, family by family.
 pub fn all() -> impl Iterator<Item = &'static Check> {
@@ -15,4 +19,13 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
 /// The check with this id.
 pub fn find(id: &str) -> Option<&'static Check> {
     all().find(|check| check.id == id)
+}
+
+/// The judgement with its evidence, and every session ended.
+async fn finish(trial: &mut Trial<'_, '_>, check: &'static Check, outcome: Result<Judgement, Halt>) -> Judgement {
+    let mut judgement = outcome.unwrap_or_else(Judgement::halted);
+    trial.session.target.end_visits().await;
+    judgement.cwe = check.cwe.to_vec();
+    judgement.steps = trial.finish();
+    judgement
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::{
     check::{Check, Level, Running},
+    checks,
     disposition::Disposition,
     errand,
     identity::Who,
@@ -31,7 +32,7 @@ pub(super) static CHECK: Check = Check {
 fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
     Box::pin(async move {
         let outcome = judge(trial).await;
-        scene::finish(trial, &CHECK, outcome).await
+        checks::finish(trial, &CHECK, outcome).await
     })
 }
 

@@ -4,7 +4,6 @@
 use serde_json::Value;
 
 use crate::{
-    check::Check,
     disposition::{Disposition, Refusal},
     errand::{self, Errand},
     forge,
@@ -14,7 +13,7 @@ use crate::{
         session::{Issues, Verb, Visit},
     },
     trial::{Answer, Trial},
-    verdict::{Halt, Judgement, Reason, Row},
+    verdict::{Halt, Reason, Row},
 };
 
 /// A session that was opened for somebody and works.
@@ -24,19 +23,6 @@ pub(super) struct Live {
     pub(super) id: String,
     /// The answer to the errand in it.
     pub(super) answer: Answer,
-}
-
-/// The judgement with its evidence, and every session ended.
-pub(super) async fn finish(
-    trial: &mut Trial<'_, '_>,
-    check: &'static Check,
-    outcome: Result<Judgement, Halt>,
-) -> Judgement {
-    let mut judgement = outcome.unwrap_or_else(Judgement::halted);
-    trial.session.target.end_visits().await;
-    judgement.cwe = check.cwe.to_vec();
-    judgement.steps = trial.finish();
-    judgement
 }
 
 /// Sees whether there are sessions here, and what there is to do in one.

@@ -2,6 +2,7 @@
 
 use crate::{
     check::{Check, Level, Running},
+    checks,
     identity::Who,
     trial::Trial,
     verdict::{Halt, Judgement, Negative, Reason, Severity},
@@ -40,7 +41,7 @@ pub(super) static STRONGER: Check = Check {
 fn without<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
     Box::pin(async move {
         let outcome = none(trial).await;
-        scene::finish(trial, &NONE, outcome).await
+        checks::finish(trial, &NONE, outcome).await
     })
 }
 
@@ -59,7 +60,7 @@ async fn none(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
 fn stronger<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
     Box::pin(async move {
         let outcome = beside_a_bad_one(trial).await;
-        scene::finish(trial, &STRONGER, outcome).await
+        checks::finish(trial, &STRONGER, outcome).await
     })
 }
 

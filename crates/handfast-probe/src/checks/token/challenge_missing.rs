@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::{
     check::{Check, Level, Running},
+    checks,
     identity::Who,
     trial::Trial,
     verdict::{Halt, Judgement, Reason, Row, Severity},
@@ -28,7 +29,7 @@ pub(super) static CHECK: Check = Check {
 fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
     Box::pin(async move {
         let outcome = judge(trial).await;
-        scene::finish(trial, &CHECK, outcome).await
+        checks::finish(trial, &CHECK, outcome).await
     })
 }
 

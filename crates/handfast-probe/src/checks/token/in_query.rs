@@ -2,6 +2,7 @@
 
 use crate::{
     check::{Check, Level, Running},
+    checks,
     disposition::Disposition,
     identity::Who,
     trial::Trial,
@@ -27,7 +28,7 @@ pub(super) static CHECK: Check = Check {
 fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
     Box::pin(async move {
         let outcome = judge(trial).await;
-        scene::finish(trial, &CHECK, outcome).await
+        checks::finish(trial, &CHECK, outcome).await
     })
 }
 

@@ -5,7 +5,6 @@ use handfast_wire::message::Object;
 use serde_json::{Map, Value};
 
 use crate::{
-    check::Check,
     discovery,
     disposition::Disposition,
     errand,
@@ -16,7 +15,7 @@ use crate::{
         session::{Verb, Visit},
     },
     trial::{Answer, Trial},
-    verdict::{ControlPlan, Controls, Halt, Judgement, Negative, Reason, Row, Severity},
+    verdict::{ControlPlan, Controls, Halt, Negative, Reason, Row, Severity},
 };
 
 /// The call that is made at the door, and A's answer to it.
@@ -25,19 +24,6 @@ pub(super) struct Door {
     pub(super) own: Answer,
     /// How a token that nobody issued is answered.
     pub(super) unissued: Answer,
-}
-
-/// The judgement with its evidence, and every session ended.
-pub(super) async fn finish(
-    trial: &mut Trial<'_, '_>,
-    check: &'static Check,
-    outcome: Result<Judgement, Halt>,
-) -> Judgement {
-    let mut judgement = outcome.unwrap_or_else(Judgement::halted);
-    trial.session.target.end_visits().await;
-    judgement.cwe = check.cwe.to_vec();
-    judgement.steps = trial.finish();
-    judgement
 }
 
 /// Sees that there are tokens here, and that A's is good.

@@ -3,6 +3,7 @@
 
 use crate::{
     check::{Check, Level, Running},
+    checks,
     identity::Who,
     trial::Trial,
     verdict::{Halt, Judgement, Reason, Row, Severity},
@@ -63,7 +64,7 @@ fn foreign_audience<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
             Ok(judgement) => nearly(trial, judgement).await,
             Err(halt) => Err(halt),
         };
-        scene::finish(trial, &FOREIGN_AUDIENCE, outcome).await
+        checks::finish(trial, &FOREIGN_AUDIENCE, outcome).await
     })
 }
 
@@ -71,14 +72,14 @@ fn client_audience<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
     Box::pin(async move {
         let reason = Reason::NeedsIdentityClientIdAudience;
         let outcome = audience(trial, Who::ClientIdAudience, reason, "the client itself").await;
-        scene::finish(trial, &CLIENT_AUDIENCE, outcome).await
+        checks::finish(trial, &CLIENT_AUDIENCE, outcome).await
     })
 }
 
 fn expired<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
     Box::pin(async move {
         let outcome = of_yesterday(trial).await;
-        scene::finish(trial, &EXPIRED, outcome).await
+        checks::finish(trial, &EXPIRED, outcome).await
     })
 }
 
