@@ -37,7 +37,8 @@ use clap::{
     error::{ContextValue, ErrorKind},
 };
 
-/// Proves whether an MCP server binds handles to principals and keeps requestState intact, and looks after stores of handles.
+/// Proves whether an MCP server binds handles and sessions to principals, keeps requestState intact and heeds its tokens; and looks
+/// after stores of handles.
 #[derive(Debug, Parser)]
 #[command(name = "handfast", version, max_term_width = 100, after_help = EXAMPLES)]
 struct Cli {
