@@ -46,7 +46,7 @@ fn arguments_of_a_megabyte_are_refused_before_anything_is_done_with_them() {
 
     assert_eq!(
         ObjectRef::new(long.clone()).expect_err("refused").to_string(),
-        "an object reference has 1048576 bytes; at most 1024 are allowed"
+        "an object reference has 1048576 bytes; at most 2048 are allowed"
     );
     assert!(ScopeSet::new([long.clone()]).is_err());
     assert_eq!(parse_handle(long.as_bytes(), None), None);
