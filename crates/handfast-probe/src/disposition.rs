@@ -120,7 +120,13 @@ pub fn of(reply: &Reply) -> Disposition {
 pub fn of_visit(verb: Verb, stream: bool, reply: &Reply) -> Disposition {
     match (verb, reply.status) {
         (Verb::Get, _) if stream => Disposition::Accepted,
-        (Verb::Delete, Some(200 | 202 | 204)) => Disposition::Accepted,
+        (Verb::Delete, Some(200 | 202 | 204)) => match &reply.body {
+            // "Not supported", in so many words.
+            Body::Error(_) => of(reply),
+            // A page for people: whatever answers here does not know the protocol.
+            Body::Bare(page) if page.trim_start().starts_with('<') => Disposition::Unclear(Unclear::Status(200)),
+            _ => Disposition::Accepted,
+        },
         _ => of(reply),
     }
 }

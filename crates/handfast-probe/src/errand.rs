@@ -169,6 +169,12 @@ pub fn shown(answer: &Answer, canary: &Canary) -> bool {
     answer.result().is_some_and(|result| marker::find_canary(result, canary, &answer.sent).is_some())
 }
 
+/// Whether a call is that of a tool that tells its caller who it is.
+pub fn names_its_caller(call: &Call) -> bool {
+    let name = call.params.get("name").and_then(Value::as_str).unwrap_or_default();
+    WHO_AM_I.contains(&names::words(name).join("_").as_str())
+}
+
 async fn post(trial: &mut Trial<'_, '_>, step: &str, session: &str, call: &Call) -> Result<Answer, Halt> {
     trial.visit(step, Who::A, &Visit { verb: Verb::Post, session: Some(session), call: Some(call) }).await
 }

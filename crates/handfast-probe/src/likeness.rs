@@ -167,7 +167,7 @@ static VARYING: LazyLock<Regex> =
 
 #[allow(clippy::expect_used)]
 static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(reject|refus|den(y|ied)|invalid|expired|tamper|mismatch|forbidden|unauthori|fail|error|not (valid|allowed|accepted|permitted)|cannot)")
+    Regex::new(r"(?i)\b(reject|refus|den(y|ied)|invalid|expired|tamper|mismatch|forbidden|unauthori|fail|error|not (valid|allowed|accepted|permitted)|cannot|(authentication|authorization|login) (is )?required|(log|sign) ?in\b)")
         .expect("constant pattern")
 });
 

@@ -150,6 +150,8 @@ reasons! {
     ExpiredTokenTaken = "expired-token-taken",
     /// No token is needed.
     NoTokenNeeded = "no-token-needed",
+    /// Callers without a token are served as guests, and nothing shows what a guest may do.
+    GuestsAreServed = "guests-are-served",
     /// A token was taken from the query string.
     TokenTakenFromQuery = "token-taken-from-query",
     /// What should open nothing was refused.

@@ -33,6 +33,12 @@ fn all() -> Identities {
         .with(Who::ClientIdAudience, "client-alice".into())
 }
 
+/// A token of this form, whoever may have signed it.
+fn jwt(claims: Value) -> String {
+    let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
+    format!("{}.{}.c2lnbmVk", part(&json!({"alg": "ES256"})), part(&claims))
+}
+
 async fn report_of(twin: &str, identities: Identities) -> Report {
     let served = served(twin, Answers::Json).await;
     probed(&run_on(&served.url(), identities)).await
@@ -67,10 +73,6 @@ async fn what_nobody_gave_is_named() {
 /// A token that says of itself that it is not what the profile says shows nothing.
 #[tokio::test]
 async fn a_token_that_is_not_what_the_profile_says_is_not_tried() {
-    let jwt = |claims: Value| {
-        let part = |json: &Value| URL_SAFE_NO_PAD.encode(json.to_string());
-        format!("{}.{}.c2lnbmVk", part(&json!({"alg": "ES256"})), part(&claims))
-    };
     let own = jwt(json!({"sub": "alice", "aud": "https://h/mcp", "exp": 99_999_999_999_u64}));
     let cases = [
         (Who::WrongAudience, json!({"aud": "https://h/mcp2", "exp": 1}), false),
@@ -79,6 +81,7 @@ async fn a_token_that_is_not_what_the_profile_says_is_not_tried() {
         (Who::WrongAudience, json!({}), true),
         (Who::Expired, json!({"exp": 99_999_999_999_u64}), false),
         (Who::Expired, json!({"exp": 1}), true),
+        (Who::Expired, json!({"exp": handfast_probe::clock::unix_seconds() - 60}), false),
     ];
     for (who, claims, tried) in cases {
         let named = jwt(claims.clone());
@@ -176,21 +179,29 @@ async fn either_way_to_the_metadata_will_do() {
 /// An audience that is nearly right is another one: each token for such a one is a row of its own.
 #[tokio::test]
 async fn an_audience_that_is_nearly_right_is_another() {
-    let nearly = || {
-        let named = all();
-        Who::NEARLY
-            .into_iter()
-            .fold(named, |named, who| named.with(who, format!("elsewhere-alice.{}", who.letter()).into()))
+    let own = jwt(json!({"sub": "alice", "aud": "https://h/mcp", "exp": 99_999_999_999_u64}));
+    let of = |who: Who| match who.audience("https://h/mcp") {
+        Some(audience) => jwt(json!({"sub": "probe", "aud": audience})),
+        None => jwt(json!({"sub": "probe"})),
     };
-    let sound = fronted("gated", nearly(), |_| Act::Forward).await;
+    let all = || {
+        let named = Identities::new(Some(own.clone().into()), Some("bob".into())).expect("they differ");
+        let named = named.with(Who::WrongAudience, "elsewhere-alice".into());
+        Who::NEARLY.into_iter().fold(named, |named, who| named.with(who, of(who).into()))
+    };
+    let taking = async |taken: Option<String>| {
+        let own = own.clone();
+        fronted("gated", all(), move |request| match request.token() {
+            Some(token) if token == own || Some(token) == taken.as_deref() => Act::As("alice"),
+            _ => Act::Forward,
+        })
+        .await
+    };
+    let sound = taking(None).await;
     let found = check(&sound, "token-foreign-audience");
     assert_eq!((verdict(found).as_str(), found.evidence.entry_points.len()), ("refuted token-refused", 5));
 
-    let prefix = fronted("gated", nearly(), |request| match request.token() {
-        Some("elsewhere-alice.l") => Act::As("alice"),
-        _ => Act::Forward,
-    })
-    .await;
+    let prefix = taking(Some(of(Who::LongerAudience))).await;
     let found = check(&prefix, "token-foreign-audience");
     assert_eq!(verdict(found), "confirmed foreign-token-taken high");
     let confirmed: Vec<&str> = found
@@ -219,5 +230,49 @@ fn audiences_that_are_nearly_right() {
         assert_eq!(Who::LowerAudience.audience(server).as_deref(), Some(lower));
         assert_eq!(Who::CaseAudience.audience(server).as_deref(), case);
         assert_eq!(Who::NoAudience.audience(server), None);
+    }
+}
+
+/// Guests are told that they are guests, and who is refused in polite words is refused.
+#[tokio::test]
+async fn guests_and_polite_refusals_are_no_finding() {
+    let told = |text: &'static str| {
+        fronted("gated", all(), move |request| match (request.token(), request.method()) {
+            (None, "tools/call") => Act::Result(json!({
+                "resultType": "complete", "content": [{"type": "text", "text": text}], "isError": false
+            })),
+            _ => Act::Forward,
+        })
+    };
+    for (text, said) in [
+        ("anonymous", "skipped guests-are-served"),
+        ("you are a guest", "skipped guests-are-served"),
+        ("Authentication required. Please log in.", "refuted token-refused"),
+        ("root", "confirmed no-token-needed high"),
+    ] {
+        let report = told(text).await;
+        assert_eq!(verdict(check(&report, "token-none")), said, "{text}");
+        assert_eq!(verdict(check(&report, "token-absent-stronger")), said, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_challenge_is_read_as_it_is_written_and_followed_at_home() {
+    let challenged = |challenge: &'static str| {
+        fronted("gated", all(), move |request| match (request.token(), request.path.as_str()) {
+            (None, "/mcp") => Act::Status(401, vec![("www-authenticate", challenge.to_owned())]),
+            _ => Act::Forward,
+        })
+    };
+    for (challenge, said) in [
+        ("Bearer resource_metadata = \"https://elsewhere.example/x\"", "refuted challenge-there"),
+        (
+            "Basic realm=\"x\", Bearer error=\"invalid_token\", Resource_Metadata=https://elsewhere.example/x",
+            "refuted challenge-there",
+        ),
+        ("Bearer error=\"invalid_token\", resource_metadata=\"\"", "confirmed no-challenge low"),
+        ("Bearer error=\"invalid_token\", scope=\"a\"", "confirmed no-challenge low"),
+    ] {
+        assert_eq!(verdict(check(&challenged(challenge).await, "challenge-missing")), said, "{challenge}");
     }
 }

@@ -156,7 +156,7 @@ pub(crate) fn at_the_door(
             None => server.identify(shown),
         },
         Host::Legacy(legacy) => legacy.identify(shown),
-        Host::Sessions(sessions, _) => sessions.identify(headers.bearer()),
+        Host::Sessions(sessions, _) => sessions.identify(headers),
     };
     caller.ok_or_else(|| match says_where {
         true => gate::unauthorized(headers),

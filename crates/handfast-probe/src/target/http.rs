@@ -50,7 +50,7 @@ pub fn candidate_urls(url: &Url) -> Vec<Url> {
 fn challenge_of(response: &reqwest::Response) -> Option<String> {
     let values = response.headers().get_all(WWW_AUTHENTICATE).iter().filter_map(|value| value.to_str().ok());
     values
-        .map(|value| value.chars().take(SHOWN_OF_BARE_BODY).collect::<String>())
+        .map(|value| value.chars().take(LONGEST_CHALLENGE).collect::<String>())
         .reduce(|all, one| format!("{all}, {one}"))
 }
 
@@ -420,6 +420,7 @@ fn chain(error: &dyn std::error::Error) -> String {
     text
 }
 
+const LONGEST_CHALLENGE: usize = 8192;
 const BEFORE_READING: &str = "server-error";
 const USUAL_PATHS: [&str; 3] = ["/mcp", "/", "/rpc"];
 const MAX_REDIRECTS: usize = 5;

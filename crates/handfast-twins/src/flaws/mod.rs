@@ -105,7 +105,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 100] = [
+static TWINS: [Twin; 101] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -204,6 +204,7 @@ static TWINS: [Twin; 100] = [
     keeps("object-ids", "session ids are the time, a process and a counter", || Box::new(sessions::ObjectIds)),
     keeps("health-lists-sessions", "a page that everybody may read tells which sessions are open", || Box::new(sessions::HealthListsSessions)),
     keeps("checks-token-once", "whether a token has expired is asked at `initialize` only", || Box::new(sessions::ChecksTokenOnce)),
+    keeps("no-token-in-session", "within a session nobody is asked for a token", || Box::new(sessions::NoTokenInSession)),
     keeps("unknown-is-bad-request", "an unknown session id is refused with 400", || Box::new(sessions::UnknownIs(400))),
     keeps("unknown-is-unauthorized", "an unknown session id is refused with 401", || Box::new(sessions::UnknownIs(401))),
     keeps("unknown-is-ok", "an unknown session id is refused with 200", || Box::new(sessions::UnknownIs(200))),

@@ -165,6 +165,15 @@ impl SessionGuards for ChecksTokenOnce {
     }
 }
 
+pub(super) struct NoTokenInSession;
+
+impl SessionGuards for NoTokenInSession {
+    // FLAW: within a session no token is wanted: the id says who is calling.
+    fn minds_missing_token(&self) -> bool {
+        false
+    }
+}
+
 pub(super) struct Oracle403;
 
 impl SessionGuards for Oracle403 {

@@ -32,6 +32,12 @@ pub(crate) trait SessionGuards: Send + Sync {
         true
     }
 
+    /// Whether a token is wanted with every request, also within a session.
+    fn minds_missing_token(&self) -> bool {
+        // "MCP servers that implement authorization MUST verify all inbound requests."
+        true
+    }
+
     /// How somebody else's session is refused: like one that does not exist.
     fn foreign_status(&self) -> u16 {
         404

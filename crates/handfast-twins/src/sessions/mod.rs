@@ -62,8 +62,15 @@ impl Sessions {
     }
 
     /// Whose a token is, whether or not its time is over.
-    pub(crate) fn identify(&self, token: Option<&str>) -> Option<Principal> {
-        token.map(|token| Principal::new(token.strip_prefix(EXPIRED).unwrap_or(token)))
+    pub(crate) fn identify(&self, headers: &Headers) -> Option<Principal> {
+        match headers.bearer() {
+            Some(token) => Some(Principal::new(token.strip_prefix(EXPIRED).unwrap_or(token))),
+            None if self.guards.minds_missing_token() => None,
+            None => {
+                let id = headers.one(headers::SESSION_ID)?;
+                self.replicas.iter().find_map(|memory| locked(memory).get(id).map(|open| open.owner.clone()))
+            }
+        }
     }
 
     /// The answer to a request at the side path, which asks nobody who they are.

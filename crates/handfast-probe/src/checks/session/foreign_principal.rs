@@ -2,6 +2,7 @@
 //! server may guard POST and forget GET or DELETE.
 
 mod identities;
+mod outsiders;
 mod verbs;
 
 use crate::{
@@ -52,6 +53,14 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
         trial.session.target.end_visits().await;
         let row = outcome.unwrap_or_else(|halt| Row::halted(verb.word(), halt));
         rows.push(row);
+        if scene::is_over(&rows) {
+            return Ok(Judgement::over(rows, observations));
+        }
+    }
+    for (who, verb) in outsiders::COMERS {
+        let outcome = outsiders::come(trial, who, verb, &errand).await;
+        trial.session.target.end_visits().await;
+        rows.push(outcome.unwrap_or_else(|halt| Row::halted(&outsiders::entry(who, verb), halt)));
         if scene::is_over(&rows) {
             break;
         }

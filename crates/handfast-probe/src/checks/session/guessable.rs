@@ -46,6 +46,10 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     plan.accepts(&a.answer, |said| Halt::errored(Reason::ControlFailed, said))?;
     plan.presents_unissued(&unissued.answer, std::slice::from_ref(&unissued.id))?;
     let controls = plan.hold()?;
+    if unissued.is_honoured() {
+        let detail = "ids that nobody issued are honoured as well: to know one is worth nothing here";
+        return Err(Halt::skipped(Reason::SessionWitnessUnusable, detail));
+    }
 
     let mut rows = Vec::new();
     for entry in [NEXT, ENDED] {

@@ -54,6 +54,13 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
         return Err(opened.unclear().unwrap_or_else(|| Halt::skipped(Reason::NeedsIdentityExpired, detail)));
     }
 
+    // A call that is meant for everybody says nothing about tokens.
+    let open = scene::present(trial, "without-token", Who::Nobody, Verb::Post, Some(&a.id), &errand).await?;
+    if open.disposition == Disposition::Accepted {
+        let detail = "the call is carried out in A's session without any token as well";
+        return Err(Halt::skipped(Reason::NothingWasRefused, detail));
+    }
+
     let subject = scene::present(trial, "subject", Who::Expired, Verb::Post, Some(&a.id), &errand).await?;
     let again = scene::present(trial, "subject-again", Who::Expired, Verb::Post, Some(&a.id), &errand).await?;
     let after = scene::still_live(trial, &a, &errand).await?;

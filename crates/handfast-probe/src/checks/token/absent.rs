@@ -49,6 +49,7 @@ async fn none(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let door = scene::enter(trial).await?;
     let controls = door.any_controls()?;
     let subject = scene::subject(trial, &door, Who::Nobody).await?;
+    scene::is_no_guest(&door, &subject)?;
     // Where a call is a listing, or any token will do, it may be meant for everybody.
     let open = *controls.negative() == Negative::Honoured || door.call.method != "tools/call";
     let severity = if open { Severity::Medium } else { NONE.severity };
@@ -68,6 +69,7 @@ async fn beside_a_bad_one(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> 
     let door = scene::enter(trial).await?;
     let controls = door.controls()?;
     let subject = scene::subject(trial, &door, Who::Nobody).await?;
+    scene::is_no_guest(&door, &subject)?;
     let what = "a caller without a token, while a bad one is refused,";
     let words = Words { taken: Reason::NoTokenNeeded, severity: STRONGER.severity, what };
     let row = scene::row(trial, &door, &controls, &subject, &words);

@@ -43,7 +43,18 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     }
     let challenge = trial.session.target.challenge().unwrap_or_default().to_owned();
     let mut story = vec![door.own.step, without.step];
-    let row = if challenge.to_ascii_lowercase().contains("resource_metadata=") {
+    let row = if let Some(place) = leads_to(&challenge) {
+        // What is at this very server is looked at; where it leads elsewhere, nobody is asked.
+        if let Some(path) = place.strip_prefix(&origin(trial)).filter(|path| path.starts_with('/')) {
+            let (step, answer) = trial.page("metadata", Who::Nobody, path).await?;
+            story.push(step);
+            let found = answer.is_ok_and(|(status, text)| status == 200 && describes(&text));
+            if !found {
+                let detail = format!("401 leads to {}, and there are no metadata", trial.clean(&place));
+                let row = Row::confirmed(&controls, &door.entry(), Reason::NoChallenge, CHECK.severity, detail);
+                return Ok(Judgement::over(vec![Row { story, ..row }], Vec::new()));
+            }
+        }
         let detail = format!("the refusal leads to the metadata: {}", trial.clean(&challenge));
         Row::refuted(&controls, &door.entry(), Reason::ChallengeThere, detail)
     } else {
@@ -80,6 +91,23 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     };
     let row = Row { story, ..row };
     Ok(Judgement::over(vec![row], Vec::new()))
+}
+
+/// Where a challenge leads: `resource_metadata`, with blanks or without, in quotes or not.
+fn leads_to(challenge: &str) -> Option<String> {
+    let at = challenge.to_ascii_lowercase().find("resource_metadata")?;
+    let value = challenge[at + "resource_metadata".len()..].trim_start().strip_prefix('=')?.trim_start();
+    let value = match value.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next()?,
+        None => value.split([',', ' ']).next()?,
+    };
+    (!value.is_empty()).then(|| value.to_owned())
+}
+
+/// The origin that is probed.
+fn origin(trial: &Trial<'_, '_>) -> String {
+    let (endpoint, path) = (trial.session.target.endpoint(), trial.session.target.path());
+    endpoint.strip_suffix(&path).unwrap_or(&endpoint).to_owned()
 }
 
 /// Whether tokens come from an OAuth issuer: A's names one, the challenge speaks of tokens as RFC 6750 does, or an issuer's

@@ -1,7 +1,10 @@
 //! What every check of tokens begins with: a call that shows that A is let in, and a token that nobody issued.
 
+use std::sync::LazyLock;
+
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use handfast_wire::message::Object;
+use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -9,6 +12,7 @@ use crate::{
     disposition::Disposition,
     errand,
     identity::Who,
+    likeness,
     surface::Tool,
     target::{
         Call, Era,
@@ -145,6 +149,22 @@ pub(super) async fn subject(trial: &mut Trial<'_, '_>, door: &Door, who: Who) ->
     Ok(Subject { answer, after })
 }
 
+/// A server may know guests, and tell them so: what a guest may do beyond being told, this call does not show.
+pub(super) fn is_no_guest(door: &Door, subject: &Subject) -> Result<(), Halt> {
+    let said = subject.answer.said();
+    let is_told = subject.answer.disposition == Disposition::Accepted && errand::names_its_caller(&door.call);
+    if is_told && GUEST.is_match(&said) && !GUEST.is_match(&door.own.said()) {
+        let detail = format!("without a token the caller is told `{said}`; what else a guest may do was not seen");
+        return Err(Halt::skipped(Reason::GuestsAreServed, detail));
+    }
+    Ok(())
+}
+
+static GUEST: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(guest|anon|anonymous|unauthenticated|not (logged|signed) in|visitor|public)\b")
+        .expect("a pattern")
+});
+
 /// What a confirmation and a refutation are called.
 pub(super) struct Words {
     pub(super) taken: Reason,
@@ -157,8 +177,13 @@ pub(super) struct Words {
 pub(super) fn row(trial: &Trial<'_, '_>, door: &Door, controls: &Controls, subject: &Subject, words: &Words) -> Row {
     let said = trial.clean(&subject.answer.said());
     let what = words.what;
+    // "Please log in", in a result that is no error, is a refusal all the same.
+    let politely = match (subject.answer.result(), door.own.result()) {
+        (Some(told), Some(honest)) => likeness::says_no(told, honest),
+        _ => false,
+    };
     let mut row = match subject.answer.disposition {
-        Disposition::Accepted => {
+        Disposition::Accepted if !politely => {
             let detail = format!("{what} is let in: {said}");
             Row::confirmed(controls, &door.entry(), words.taken, words.severity, detail)
         }
@@ -176,11 +201,17 @@ pub(super) fn claims(trial: &Trial<'_, '_>, who: Who) -> Option<Map<String, Valu
     serde_json::from_slice(&bytes).ok()
 }
 
+/// For how many seconds this caller's credential has been over, by its own word; `None` where it says nothing.
+pub(super) fn seconds_since_expiry(trial: &Trial<'_, '_>, who: Who) -> Option<i64> {
+    let ends = claims(trial, who)?.get("exp")?.as_f64()?;
+    let now = i64::try_from(crate::clock::unix_seconds()).unwrap_or(i64::MAX);
+    #[expect(clippy::cast_possible_truncation, reason = "a conversion of floats saturates")]
+    Some(now.saturating_sub(ends as i64))
+}
+
 /// Whether this caller's credential says of itself that its time is over; `None` where it says nothing.
 pub(super) fn says_expired(trial: &Trial<'_, '_>, who: Who) -> Option<bool> {
-    let ends = claims(trial, who)?.get("exp")?.as_f64()?;
-    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970 are far below that")]
-    Some(ends <= crate::clock::unix_seconds() as f64)
+    seconds_since_expiry(trial, who).map(|over| over >= 0)
 }
 
 /// The audiences that a caller's credential says of itself.

@@ -109,8 +109,15 @@ async fn nearly(trial: &mut Trial<'_, '_>, judgement: Judgement) -> Result<Judge
             continue;
         }
         let (own, its) = (scene::audiences(trial, Who::A), scene::audiences(trial, who));
-        // An issuer may have given a token for the right server, whatever it was asked for.
-        if its.iter().flatten().any(|audience| own.iter().flatten().any(|own| own == audience)) {
+        // An issuer may have given a token for the right server, whatever it was asked for: only what a token says of itself
+        // shows whom it is for.
+        let says = match who {
+            Who::NoAudience => {
+                own.is_some() && scene::claims(trial, who).is_some_and(|claims| !claims.contains_key("aud"))
+            }
+            _ => own.is_some() && its.is_some(),
+        };
+        if !says || its.iter().flatten().any(|audience| own.iter().flatten().any(|own| own == audience)) {
             continue;
         }
         let what = match who {
@@ -131,12 +138,18 @@ async fn nearly(trial: &mut Trial<'_, '_>, judgement: Judgement) -> Result<Judge
 
 async fn of_yesterday(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let words = Words { taken: Reason::ExpiredTokenTaken, severity: EXPIRED.severity, what: "an expired token" };
-    let unfit = |trial: &Trial<'_, '_>| {
-        let alive = scene::says_expired(trial, Who::Expired) == Some(false);
-        alive.then(|| "the token that the profile calls expired says that it is not".to_owned())
+    let unfit = |trial: &Trial<'_, '_>| match scene::seconds_since_expiry(trial, Who::Expired)? {
+        over if over < 0 => Some("the token that the profile calls expired says that it is not".to_owned()),
+        over if over < LEEWAY => {
+            Some("the token has expired a moment ago: some minutes of leeway are usual".to_owned())
+        }
+        _ => None,
     };
     try_it(trial, Who::Expired, Reason::NeedsIdentityExpired, &words, unfit).await
 }
+
+/// How many seconds a server may take a token for longer.
+const LEEWAY: i64 = 5 * 60;
 
 async fn try_it(
     trial: &mut Trial<'_, '_>,
