@@ -73,7 +73,7 @@ fn requests() -> impl Strategy<Value = Vec<Request>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever happened before: nobody but who began a session uses it or ends it, and nothing but `begin` makes one.
     #[test]

@@ -4,9 +4,8 @@ use crate::{
     check::{Check, Level, Running},
     checks,
     identity::Who,
-    target::session::Verb,
     trial::Trial,
-    verdict::{ControlPlan, Halt, Judgement, Reason, Row, Severity},
+    verdict::{Halt, Judgement, Reason, Row, Severity},
 };
 
 use super::scene;
@@ -39,15 +38,8 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
         let detail = format!("an id of fewer than {SHORTEST_ID} characters may stand on a page by chance");
         return Err(Halt::skipped(Reason::SessionWitnessUnusable, detail));
     }
-    let unissued = scene::unissued(trial, Who::A, Verb::Post, &a, &errand).await?;
-    let mut plan = ControlPlan::default();
-    plan.accepts(&a.answer, |said| Halt::errored(Reason::ControlFailed, said))?;
-    plan.presents_unissued(&unissued.answer, std::slice::from_ref(&unissued.id))?;
-    let controls = plan.hold()?;
-    if unissued.is_honoured() {
-        let detail = "ids that nobody issued are honoured as well: to know one is worth nothing here";
-        return Err(Halt::skipped(Reason::SessionWitnessUnusable, detail));
-    }
+    let (unissued, controls) = scene::controlled(trial, &a, &errand).await?;
+    unissued.must_be_worthless()?;
 
     let mut rows = Vec::new();
     for path in PATHS {

@@ -11,7 +11,7 @@ use crate::{
     identity::Who,
     target::session::Verb,
     trial::Trial,
-    verdict::{ControlPlan, Controls, Halt, Judgement, Reason, Row, Severity},
+    verdict::{Controls, Halt, Judgement, Reason, Row, Severity},
 };
 
 use super::scene;
@@ -41,15 +41,8 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
 async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let errand = scene::enter(trial).await?;
     let a = scene::live(trial, Who::A, &errand).await?;
-    let unissued = scene::unissued(trial, Who::A, Verb::Post, &a, &errand).await?;
-    let mut plan = ControlPlan::default();
-    plan.accepts(&a.answer, |said| Halt::errored(Reason::ControlFailed, said))?;
-    plan.presents_unissued(&unissued.answer, std::slice::from_ref(&unissued.id))?;
-    let controls = plan.hold()?;
-    if unissued.is_honoured() {
-        let detail = "ids that nobody issued are honoured as well: to know one is worth nothing here";
-        return Err(Halt::skipped(Reason::SessionWitnessUnusable, detail));
-    }
+    let (unissued, controls) = scene::controlled(trial, &a, &errand).await?;
+    unissued.must_be_worthless()?;
 
     let mut rows = Vec::new();
     for entry in [NEXT, ENDED] {

@@ -7,7 +7,7 @@ use crate::{
     identity::Who,
     target::session::Verb,
     trial::Trial,
-    verdict::{ControlPlan, Halt, Judgement, Reason, Row, Severity},
+    verdict::{Halt, Judgement, Reason, Row, Severity},
 };
 
 use super::scene;
@@ -40,11 +40,7 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
         return Err(Halt::skipped(Reason::NeedsIdentityExpired, detail));
     }
     let a = scene::live(trial, Who::A, &errand).await?;
-    let unissued = scene::unissued(trial, Who::A, Verb::Post, &a, &errand).await?;
-    let mut plan = ControlPlan::default();
-    plan.accepts(&a.answer, |said| Halt::errored(Reason::ControlFailed, said))?;
-    plan.presents_unissued(&unissued.answer, std::slice::from_ref(&unissued.id))?;
-    let controls = plan.hold()?;
+    let (unissued, controls) = scene::controlled(trial, &a, &errand).await?;
     // To the server the credential must really be worthless: it opens nothing.
     let opening = trial.session.target.opening();
     let opened = scene::post(trial, "open-with-expired-token", Who::Expired, None, &opening).await?;

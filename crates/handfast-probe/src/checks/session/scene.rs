@@ -13,7 +13,7 @@ use crate::{
         session::{Issues, Verb, Visit},
     },
     trial::{Answer, Trial},
-    verdict::{Halt, Reason, Row},
+    verdict::{ControlPlan, Controls, Halt, Reason, Row},
 };
 
 /// A session that was opened for somebody and works.
@@ -161,6 +161,15 @@ impl Unissued {
     pub(super) fn is_honoured(&self) -> bool {
         self.answer.disposition == Disposition::Accepted
     }
+
+    /// Where an id that nobody issued does as well, to know one that somebody was given is worth nothing.
+    pub(super) fn must_be_worthless(&self) -> Result<(), Halt> {
+        if !self.is_honoured() {
+            return Ok(());
+        }
+        let detail = "ids that nobody issued are honoured as well: to know one is worth nothing here";
+        Err(Halt::skipped(Reason::SessionWitnessUnusable, detail))
+    }
 }
 
 /// Two ids that nobody issued, presented one after the other: the same must come of both.
@@ -181,6 +190,19 @@ pub(super) async fn unissued(
     }
     let words = words(&answer, &id).filter(|said| words(&second, &other).as_ref() == Some(said));
     Ok(Unissued { id, answer, words })
+}
+
+/// The controls of most checks: A's session works, and ids that nobody issued were presented by A.
+pub(super) async fn controlled(
+    trial: &mut Trial<'_, '_>,
+    a: &Live,
+    errand: &Errand,
+) -> Result<(Unissued, Controls), Halt> {
+    let unissued = unissued(trial, Who::A, Verb::Post, a, errand).await?;
+    let mut plan = ControlPlan::default();
+    plan.accepts(&a.answer, |said| Halt::errored(Reason::ControlFailed, said))?;
+    plan.presents_unissued(&unissued.answer, std::slice::from_ref(&unissued.id))?;
+    Ok((unissued, plan.hold()?))
 }
 
 /// The errand, or whatever else the verb stands for, under this id.
