@@ -10,7 +10,7 @@ use crate::output::{self, Failure};
 /// Arguments of `handfast twin`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  handfast twin flawed --port 8971\n  handfast twin sound --transport stdio\n  handfast twin --list"
+    after_help = "Examples:\n  handfast twin flawed --port 8971\n  handfast twin sound --transport stdio\n  handfast twin --list\n  handfast twin signed-tokens --token alice"
 )]
 pub(crate) struct Args {
     /// Which twin: flawed, sound, noguard, opaque, legacy, or another of `--list`
@@ -28,6 +28,10 @@ pub(crate) struct Args {
     /// How it answers over HTTP
     #[arg(long, value_enum, default_value_t = Framing::Json)]
     answers: Framing,
+
+    /// Print the token that the twin takes for this text, and stop: most take the text itself, some sign it
+    #[arg(long, value_name = "TEXT", requires = "mode")]
+    token: Option<String>,
 
     /// List the twins
     #[arg(long)]
@@ -61,6 +65,10 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     let twin = named(args.mode.as_deref().unwrap_or_default())?;
+    if let Some(text) = &args.token {
+        output::print(&format!("{}\n", twin.token(text)))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     match args.transport {
         Transport::Http => {
             let answers = match args.answers {

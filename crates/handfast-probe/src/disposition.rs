@@ -1,7 +1,7 @@
 //! What one answer means. Decided here and nowhere else.
 //!
 //! A refusal is only what a server said in words of the protocol: a JSON-RPC error, `isError: true`, or HTTP 400, 401,
-//! 403, 404. Silence, a crash of the connection, 429 and 5xx are unclear, never refused.
+//! 403, 404, 410. Silence, a crash of the connection, 429 and 5xx are unclear, never refused.
 
 use std::sync::LazyLock;
 
@@ -47,6 +47,8 @@ pub enum RefusedBy {
     ToolError,
     /// An HTTP status without a JSON-RPC body.
     Http(u16),
+    /// Words of refusal in a result that is no error, where the honest answer has none.
+    Words,
 }
 
 /// Why nothing can be concluded.
@@ -76,6 +78,7 @@ impl std::fmt::Display for Refusal {
             RefusedBy::RpcError(code) => write!(out, "JSON-RPC error {code}: {}", self.text),
             RefusedBy::ToolError => write!(out, "isError: {}", self.text),
             RefusedBy::Http(status) => write!(out, "HTTP {status}: {}", self.text),
+            RefusedBy::Words => write!(out, "in a result that is no error: {}", self.text),
         }
     }
 }
@@ -105,7 +108,7 @@ pub fn of(reply: &Reply) -> Disposition {
             Disposition::Refused(Refusal { by: RefusedBy::RpcError(error.code), text: error.message.clone() })
         }
         Body::Bare(text) => match reply.status {
-            Some(status @ (400 | 401 | 403 | 404)) => {
+            Some(status @ (400 | 401 | 403 | 404 | 410)) => {
                 Disposition::Refused(Refusal { by: RefusedBy::Http(status), text: text.clone() })
             }
             Some(status) => Disposition::Unclear(Unclear::Status(status)),
@@ -119,7 +122,7 @@ pub fn of(reply: &Reply) -> Disposition {
 /// attached, DELETE where the status says so.
 pub fn of_visit(verb: Verb, stream: bool, reply: &Reply) -> Disposition {
     match (verb, reply.status) {
-        (Verb::Get, _) if stream => Disposition::Accepted,
+        (Verb::Get, _) if stream && !matches!(reply.body, Body::Error(_)) => Disposition::Accepted,
         (Verb::Delete, Some(200 | 202 | 204)) => match &reply.body {
             // "Not supported", in so many words.
             Body::Error(_) => of(reply),
@@ -212,7 +215,7 @@ mod tests {
     #[test]
     fn only_words_of_the_protocol_refuse() {
         let bare = || Body::Bare("no".to_owned());
-        for status in [400, 401, 403, 404] {
+        for status in [400, 401, 403, 404, 410] {
             assert_eq!(http(status, bare()).word(), "refused", "{status}");
         }
         for status in [202, 301, 405, 409, 418, 429, 500, 502, 503] {

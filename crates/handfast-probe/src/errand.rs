@@ -9,7 +9,7 @@ use crate::{
     discovery::{self, names},
     disposition::Disposition,
     identity::Who,
-    marker,
+    likeness, marker,
     surface::{self, Tool},
     target::{
         Call,
@@ -29,6 +29,8 @@ pub struct Errand {
     pub who_am_i: Option<Call>,
     /// Keeps something for as long as the session lasts.
     pub memory: Option<Memory>,
+    /// What a session of A's own answers to the call.
+    pub honest: Option<Value>,
 }
 
 /// Two tools: one keeps a text, the other shows it, in the same session and in no other of the same caller.
@@ -42,7 +44,12 @@ pub struct Memory {
 impl Errand {
     /// One that every server knows.
     pub fn plain(method: &str) -> Self {
-        Self { call: Call::new(method, Object::new()), who_am_i: None, memory: None }
+        Self { call: Call::new(method, Object::new()), who_am_i: None, memory: None, honest: None }
+    }
+
+    /// Whether a result refuses what was asked: "your session has expired, please start again" is no error, and no yes.
+    pub fn is_declined(&self, call: &Call, result: &Value) -> bool {
+        *call == self.call && self.honest.as_ref().is_some_and(|honest| likeness::says_gone(result, honest))
     }
 }
 
@@ -138,7 +145,7 @@ pub async fn choose(
         }
     }
     let best = memory.as_ref().map(|memory: &Memory| memory.read.clone()).or_else(|| seen.who_am_i.clone());
-    Ok(Errand { call: best.unwrap_or(plain.call), who_am_i: seen.who_am_i, memory })
+    Ok(Errand { call: best.unwrap_or(plain.call), who_am_i: seen.who_am_i, memory, honest: None })
 }
 
 /// Tools that keep a text and need nothing else.

@@ -1,6 +1,7 @@
 //! Values that nobody issued: same shape, other content. Handles and states of the same alphabet and length, and single
 //! characters flipped within their class, so that what is refused is refused for its content and not for its form.
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Number, Value};
 
 use crate::random;
@@ -58,6 +59,24 @@ fn constant_prefix(text: &str, other: &str) -> usize {
 /// Text of the same shape with every letter and digit drawn anew, for credentials that nobody issued.
 pub fn scrambled(text: &str) -> String {
     text.chars().map(|character| same_class(character, false)).collect()
+}
+
+/// A signed text (`value.signature`, as JSON Web Tokens are) with everything as it was issued but one character of the
+/// signature: whoever does not verify it takes it for the same. `None` where no signature is seen.
+pub fn resigned(text: &str) -> Option<String> {
+    let (signed, signature) = text.rsplit_once('.').filter(|(_, signature)| signature.len() >= SHORTEST_SIGNATURE)?;
+    // Not the last character, which may hold unused bits.
+    let offsets = signed.len() + 1 + signature.len() / 2..text.len();
+    offsets.into_iter().find_map(|at| flipped(text, at))
+}
+
+/// A JSON Web Token with a header that says that there is no signature, and none. `None` for any other text.
+pub fn unsigned(token: &str) -> Option<String> {
+    let mut parts = token.split('.');
+    let (header, claims) = (parts.next()?, parts.next()?);
+    let header: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
+    let is_jwt = header.get("alg").is_some_and(Value::is_string) && parts.count() == 1;
+    is_jwt.then(|| format!("{}.{claims}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#)))
 }
 
 /// A state that nobody issued: separators, padding and a short leading tag (`v1.`) stay, the rest is drawn anew.
@@ -179,6 +198,8 @@ fn is_uuid(text: &str) -> bool {
 
 const BASE62: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const SEPARATORS: [char; 4] = ['.', ':', '|', '~'];
+/// Shorter ones are none.
+const SHORTEST_SIGNATURE: usize = 16;
 const SMALLEST_SPACE: usize = 6;
 const LONGEST_TAG: usize = 4;
 const LONGEST_NAME: usize = 64;
@@ -228,6 +249,24 @@ mod tests {
         assert_eq!(flipped("ab.c4", 1), None, "the last character of a segment may be padding bits");
         assert_eq!(flipped("ab=", 1), None);
         assert_eq!(flipped("a-b", 1), None);
+    }
+
+    #[test]
+    fn a_token_loses_its_signature_and_nothing_else() {
+        let token = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9.QUJDREVGR0hJSktMTU5PUA";
+        let other = resigned(token).expect("it is signed");
+        let (start, end) = (token.rfind('.').expect("a dot"), token.len() - 1);
+        assert!(other.len() == token.len() && other[..start] == token[..start] && other[end..] == token[end..]);
+        assert_eq!(other.bytes().zip(token.bytes()).filter(|(one, two)| one != two).count(), 1);
+        let bare = unsigned(token).expect("it is a JWT");
+        assert!(bare.ends_with(".eyJzdWIiOiJhbGljZSJ9.") && bare.starts_with("eyJhbGciOiJub25lIi"), "{bare}");
+        for plain in ["", "alice", "a.b.c", "1.2", "10f7.node-1", "eyJhbGciOjF9.e30.QUJD", "x.eyJzdWIiOiJhbGljZSJ9"] {
+            assert_eq!(unsigned(plain), None, "{plain}");
+        }
+        for plain in ["", "alice", "a.b", "10f7.node-1", "0123456789abcdef0123456789abcdef"] {
+            assert_eq!(resigned(plain), None, "{plain}");
+        }
+        assert!(resigned("s.0123456789abcdef0123456789abcdef").is_some());
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::random;
+use crate::{forge, random};
 
 /// One of the callers of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,6 +41,10 @@ pub enum Who {
     CaseAudience,
     /// A with the good token in the query string instead of the header.
     InQuery,
+    /// A with the good token under another signature.
+    Resigned,
+    /// A with the good token, of which it says that it has no signature.
+    Unsigned,
 }
 
 impl Who {
@@ -58,6 +62,9 @@ impl Who {
         Self::LowerAudience,
         Self::CaseAudience,
     ];
+
+    /// Those whose token the probe makes of A's, where that one is signed.
+    pub const FORGED: [Self; 2] = [Self::Resigned, Self::Unsigned];
 
     /// Those whose token is for an audience that is nearly right.
     pub const NEARLY: [Self; 4] = [Self::NoAudience, Self::LongerAudience, Self::LowerAudience, Self::CaseAudience];
@@ -96,6 +103,8 @@ impl Who {
             Self::LowerAudience => "a client for an audience below",
             Self::CaseAudience => "a client for an audience in other case",
             Self::InQuery => "A with the token in the query",
+            Self::Resigned => "A with another signature",
+            Self::Unsigned => "A without a signature",
         }
     }
 
@@ -118,6 +127,8 @@ impl Who {
             Self::LowerAudience => 'd',
             Self::CaseAudience => 'u',
             Self::InQuery => 'q',
+            Self::Resigned => 's',
+            Self::Unsigned => 'z',
         }
     }
 }
@@ -173,19 +184,23 @@ impl Identities {
             credential: Some(given.unwrap_or_else(|| format!("handfast-identity-{}-{nonce}", who.letter()).into())),
         };
         // The impostor's credential looks like A's, so that only issuing, not shape, can tell them apart.
-        let forged = a.as_ref().map(|a| SecretString::from(crate::forge::scrambled(a.expose_secret())));
+        let of_a = a.as_ref().map(|a| a.expose_secret().to_owned()).unwrap_or_default();
+        let resigned = [(Who::Resigned, forge::resigned(&of_a)), (Who::Unsigned, forge::unsigned(&of_a))];
+        let forged = a.as_ref().map(|a| SecretString::from(forge::scrambled(a.expose_secret())));
         let in_query = Identity { who: Who::InQuery, ..identity(Who::A, a.clone()) };
-        Ok(Self {
+        let identities = Self {
             in_query,
             a: identity(Who::A, a),
             b: identity(Who::B, b),
             nobody: Identity { who: Who::Nobody, credential: None, synthetic: false },
             impostor: identity(Who::Impostor, forged),
             named: BTreeMap::new(),
-        })
+        };
+        let forged = resigned.into_iter().filter_map(|(who, token)| Some((who, token?)));
+        Ok(forged.fold(identities, |identities, (who, token)| identities.with(who, token.into())))
     }
 
-    /// The same with one more caller, whom a profile names.
+    /// The same with one more caller, whom a profile names or the probe makes up.
     #[must_use]
     pub fn with(mut self, who: Who, credential: SecretString) -> Self {
         self.named.insert(who, Identity { who, credential: Some(credential), synthetic: false });

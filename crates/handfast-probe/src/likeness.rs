@@ -74,8 +74,17 @@ pub fn same(one: &Value, other: &Value) -> bool {
 
 /// Whether an answer has a word of refusal in it that the honest one has not.
 pub fn says_no(answer: &Value, honest: &Value) -> bool {
+    says(&REFUSAL, answer, honest)
+}
+
+/// Whether an answer says that there is no such session, or another word of refusal, and the honest one does not.
+pub fn says_gone(answer: &Value, honest: &Value) -> bool {
+    says_no(answer, honest) || says(&GONE, answer, honest)
+}
+
+fn says(words: &Regex, answer: &Value, honest: &Value) -> bool {
     let text = |result: &Value| marker::visible(result).into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(" ");
-    REFUSAL.is_match(&text(answer)) && !REFUSAL.is_match(&text(honest))
+    words.is_match(&text(answer)) && !words.is_match(&text(honest))
 }
 
 /// Values that could belong to one object alone: long enough, or with a digit in them.
@@ -171,6 +180,12 @@ static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
         .expect("constant pattern")
 });
 
+#[allow(clippy::expect_used)]
+static GONE: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"(?i)\b(no (such|active|open) session|unknown session|session (id )?(is |was |has |does )?(un(known|recogni[sz]ed)|not (found|exist|known|active|yours)|gone|over|ended|closed|terminated)|(not|isn't) your session|re-?initiali[sz]e|(call|send) initialize)")
+        .expect("constant pattern")
+});
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -203,6 +218,18 @@ mod tests {
         assert!(says_no(&says("archived 0 items: the state for principal mallory was rejected"), &honest));
         assert!(!says_no(&says("archived 3 items as principal mallory"), &honest));
         assert!(!says_no(&says("3 errors archived for mallory"), &says("2 errors archived for alice")));
+    }
+
+    #[test]
+    fn a_session_that_is_not_there_is_told_in_many_words() {
+        for gone in ["Session not found", "session ended", "There is no such session.", "please re-initialize first"] {
+            assert!(says_gone(&says(gone), &says("alice")), "{gone}");
+        }
+        assert!(says_gone(&says("your session has expired"), &says("nothing is kept")));
+        for served in ["alice", "nothing is kept", "the session of alice goes on", "2 notes were found"] {
+            assert!(!says_gone(&says(served), &says("alice")), "{served}");
+        }
+        assert!(!says_gone(&says("session ended: no"), &says("session ended: yes")));
     }
 
     #[test]

@@ -210,6 +210,7 @@ fn reason_is_absence(reason: Reason) -> bool {
             | Reason::NeedsHttp
             | Reason::VerbNotOffered
             | Reason::NoOauthSeen
+            | Reason::NoSignatureSeen
             | Reason::NeedsIdentityWrongAudience
             | Reason::NeedsIdentityClientIdAudience
             | Reason::NeedsIdentityExpired

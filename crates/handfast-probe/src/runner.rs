@@ -141,7 +141,7 @@ impl Run {
     /// Everything that no output may show: the credentials, the values of added headers, the query of the URL.
     pub fn redactor(&self) -> Redactor {
         let mut redactor = Redactor::default();
-        for who in [Who::A, Who::B, Who::Impostor].into_iter().chain(Who::NAMED) {
+        for who in [Who::A, Who::B, Who::Impostor].into_iter().chain(Who::NAMED).chain(Who::FORGED) {
             let identity = self.identities.of(who);
             // A synthetic identity is no secret, and a reader wants to see it come back.
             if let (Some(credential), false) = (identity.credential(), identity.synthetic) {

@@ -191,7 +191,8 @@ impl Template {
     }
 }
 
-fn percent_encoded(value: &str, reserved: bool) -> String {
+/// A value as it stands in a URI; `reserved` characters stay where they are allowed to.
+pub(crate) fn percent_encoded(value: &str, reserved: bool) -> String {
     let kept = |byte: u8| {
         byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) || (reserved && b":/?#[]@!$&'()*+,;=".contains(&byte))
     };

@@ -152,6 +152,10 @@ reasons! {
     NoTokenNeeded = "no-token-needed",
     /// Callers without a token are served as guests, and nothing shows what a guest may do.
     GuestsAreServed = "guests-are-served",
+    /// A token was taken that nobody issued: it is A's under another signature, or under none.
+    ForgedTokenTaken = "forged-token-taken",
+    /// A's token bears no signature that is seen.
+    NoSignatureSeen = "no-signature-seen",
     /// A token was taken from the query string.
     TokenTakenFromQuery = "token-taken-from-query",
     /// What should open nothing was refused.

@@ -110,6 +110,7 @@ fn the_schema_of_reports_knows_every_caller() {
     let schema: serde_json::Value = include_str!("../schema/report.v1.json").parse().expect("JSON");
     let known = schema["$defs"]["exchange"]["properties"]["who"]["enum"].as_array().expect("a list");
     let known: BTreeSet<&str> = known.iter().filter_map(|who| who.as_str()).collect();
-    let callers = [Who::A, Who::B, Who::Nobody, Who::Impostor, Who::InQuery].into_iter().chain(Who::NAMED);
+    let callers =
+        [Who::A, Who::B, Who::Nobody, Who::Impostor, Who::InQuery].into_iter().chain(Who::NAMED).chain(Who::FORGED);
     assert_eq!(callers.map(Who::label).collect::<BTreeSet<_>>(), known);
 }

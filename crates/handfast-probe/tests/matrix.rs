@@ -5,7 +5,7 @@ mod support;
 mod table;
 
 use handfast_twins::Answers;
-use support::{probed, served, sessions, tokens, verdicts, whole_run_on};
+use support::{probed, served, sessions, tokens, verdicts, whole_run_of};
 
 const TABLE: &str = include_str!("matrix.txt");
 
@@ -13,7 +13,7 @@ async fn seen(answers: Answers) -> Vec<(String, String)> {
     let mut seen = Vec::new();
     for twin in handfast_twins::all() {
         let served = served(twin.name, answers).await;
-        let report = probed(&whole_run_on(&served.url())).await;
+        let report = probed(&whole_run_of(twin, &served.url())).await;
         seen.push((
             twin.name.to_owned(),
             format!("{} | {} | {}", verdicts(&report), sessions(&report), tokens(&report)),

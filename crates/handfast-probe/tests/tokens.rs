@@ -22,7 +22,7 @@ use support::{
 fn run_on(url: &str, identities: Identities) -> Run {
     let mut run = Run::new(Address::Http(url.parse().expect("a URL")), identities);
     run.checks.retain(|check| check.id.starts_with("token-") || check.id == "challenge-missing");
-    assert_eq!(run.checks.len(), 7);
+    assert_eq!(run.checks.len(), 8);
     run
 }
 
@@ -275,4 +275,61 @@ async fn a_challenge_is_read_as_it_is_written_and_followed_at_home() {
     ] {
         assert_eq!(verdict(check(&challenged(challenge).await, "challenge-missing")), said, "{challenge}");
     }
+}
+
+/// What is meant for everybody is no finding where other things are not.
+#[tokio::test]
+async fn a_call_for_everybody_is_no_open_door() {
+    let public = |also: bool| {
+        fronted("gated", all(), move |request| match (request.method(), request.tool()) {
+            ("tools/list", _) => Act::Changed(|body| {
+                let read_only = json!({"readOnlyHint": true});
+                let schema = json!({"type": "object"});
+                let time = json!({"name": "get_time", "inputSchema": schema, "annotations": read_only});
+                let hum = json!({"name": "hum", "inputSchema": schema, "annotations": read_only});
+                body.replacen("\"tools\":[", &format!("\"tools\":[{time},{hum},"), 1).replace("whoami", "hum_along")
+            }),
+            ("tools/call", "get_time" | "hum")
+                if also || request.tool() == "get_time" || request.token() == Some("alice") =>
+            {
+                Act::Result(json!({
+                    "resultType": "complete", "content": [{"type": "text", "text": "12:00"}], "isError": false
+                }))
+            }
+            _ => Act::Forward,
+        })
+    };
+    let some = public(false).await;
+    assert_eq!(verdict(check(&some, "token-none")), "refuted token-refused +public-call");
+
+    let every = public(true).await;
+    assert_eq!(verdict(check(&every, "token-none")), "confirmed no-token-needed medium");
+}
+
+/// Each way to forge a token is a row of its own.
+#[tokio::test]
+async fn a_token_without_a_signature_is_another_forgery() {
+    let twin = handfast_twins::find("signed-tokens").expect("a twin");
+    let of = |text: &str| twin.token(text);
+    let named = Identities::new(Some(of("alice").into()), Some(of("bob").into())).expect("they differ");
+    let good: &'static str = Box::leak(of("alice").into_boxed_str());
+    let report = fronted("signed-tokens", named, move |request| match request.token() {
+        Some(token) if token.ends_with('.') => Act::As(good),
+        _ => Act::Forward,
+    })
+    .await;
+
+    let found = check(&report, "token-forged");
+    assert_eq!(verdict(found), "confirmed forged-token-taken critical");
+    let verdict_of = |by: &str| entry(found, &format!("tools/call whoami, by A {by}")).row.verdict;
+    assert_eq!(verdict_of("without a signature"), Verdict::Confirmed);
+    assert_eq!(verdict_of("with another signature"), Verdict::Refuted);
+    let claims = good.split('.').nth(1).expect("three parts");
+    assert!(!as_json(&report).to_string().contains(claims));
+}
+
+#[tokio::test]
+async fn a_token_that_bears_no_signature_cannot_be_forged_so() {
+    let found = report_of("gated", all()).await;
+    assert_eq!(verdict(check(&found, "token-forged")), "skipped no-signature-seen");
 }

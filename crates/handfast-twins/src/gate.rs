@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     caller::Principal,
     http::{Headers, PATH, Reply},
+    signed,
 };
 
 /// What the gate heeds. The sound one heeds all of it.
@@ -36,6 +37,16 @@ pub(crate) trait Gate: Send + Sync {
         true
     }
 
+    /// Whether tokens are JSON Web Tokens, whose subject is the text. Not a guard.
+    fn knows_signed(&self) -> bool {
+        false
+    }
+
+    /// Whether their signature is verified.
+    fn minds_signature(&self) -> bool {
+        true
+    }
+
     /// Whether a token in the query string is taken.
     fn takes_query(&self) -> bool {
         false
@@ -58,6 +69,8 @@ pub(crate) fn admitted(gate: &dyn Gate, headers: &Headers, query: Option<&str>) 
     let Some(token) = token else {
         return (!gate.minds_absence()).then(Principal::local);
     };
+    let read = if gate.knows_signed() { signed::read(token, gate.minds_signature())? } else { token.to_owned() };
+    let token = read.as_str();
     let kinds = [
         ("expired-", gate.minds_time()),
         ("elsewhere-", gate.minds_audience()),

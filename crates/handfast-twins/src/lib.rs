@@ -24,6 +24,7 @@ mod question;
 mod serve;
 mod server;
 mod sessions;
+mod signed;
 mod state;
 mod stdio;
 mod surface;

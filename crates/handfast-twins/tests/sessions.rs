@@ -68,13 +68,18 @@ impl Scene {
         held("missing alone", self.said("alice", None, "recall").await == Err(400));
         let bob = self.opened("bob", None).await;
         held("missing", self.said("alice", None, "recall").await == Err(400));
-        held("unknown", self.said("alice", Some(UNKNOWN), "recall").await == Err(404));
+        for _ in 0..2 {
+            held("unknown", self.said("alice", Some(UNKNOWN), "recall").await == Err(404));
+        }
         held("minted", self.post("alice", Some(UNKNOWN), "ping", json!({})).await.header("mcp-session-id").is_none());
         held("presented", self.opened("alice", Some("chosen")).await != "chosen");
         held("post", self.said("bob", alice, "recall").await.is_err());
+        held("write", self.call("bob", alice, "remember", json!({"text": "of bob"})).await.status != 200);
+        held("listing", self.post("bob", alice, "tools/list", json!({})).await.status != 200);
         held("get", self.verb("GET", "bob", alice, "").await.status != 200);
         held("oracle", self.said("bob", alice, "recall").await != Err(403));
         held("token", self.said("expired-alice", alice, "whoami").await == Err(401));
+        held("audience", self.said("elsewhere-alice", alice, "whoami").await == Err(401));
         held("delete", self.verb("DELETE", "bob", alice, "").await.status != 204);
         held("ids", bob.len() == 32);
         let health = send(&self.served.url().replace("/mcp", "/health"), "GET", &[], b"").await;
@@ -115,15 +120,22 @@ async fn each_flaw_leaves_out_one_guard_and_no_other() {
         ("adopts-unknown", &["unknown"]),
         ("adopts-client-id", &["presented"]),
         ("mints-on-refusal", &["minted"]),
+        ("adopts-on-refusal", &["unknown"]),
+        ("unbound-writes", &["write"]),
+        ("unbound-listing", &["listing"]),
         ("unbound-get", &["get"]),
         ("unbound-delete", &["delete"]),
         ("missing-accepted", &["missing", "missing alone"]),
         ("single-session-fallback", &["missing alone"]),
         ("counter-ids", &["ids"]),
+        ("encoded-counter-ids", &["ids"]),
+        ("unverified-ids", &["ids"]),
         ("pointer-ids", &["ids"]),
         ("timestamp-ids", &["ids"]),
         ("health-lists-sessions", &["health"]),
         ("checks-token-once", &["token"]),
+        ("known-tokens", &[]),
+        ("checks-audience-once", &["audience"]),
         ("unknown-is-bad-request", &["unknown"]),
         ("unknown-is-unauthorized", &["unknown"]),
         ("unknown-is-ok", &["unknown"]),
@@ -137,9 +149,23 @@ async fn each_flaw_leaves_out_one_guard_and_no_other() {
         assert_eq!(broken, wanted, "{twin}");
     }
     for twin in ["unbound-sessions", "dual-era-unbound"] {
-        assert_eq!(Scene::of(twin).await.broken().await, BTreeSet::from(["post", "get", "delete"]), "{twin}");
+        assert_eq!(
+            Scene::of(twin).await.broken().await,
+            BTreeSet::from(["post", "write", "listing", "get", "delete"]),
+            "{twin}"
+        );
     }
     assert_eq!(Scene::of("outlives-delete").await.broken().await, BTreeSet::from(["end"]));
+}
+
+#[tokio::test]
+async fn a_signature_that_nobody_verifies_may_be_any() {
+    let scene = Scene::of("unverified-ids").await;
+    let (id, signature) = scene.alice.split_once('.').expect("a signature");
+
+    let other = format!("{id}.{}", "0".repeat(signature.len()));
+    assert_eq!(scene.said("alice", Some(&other), "recall").await, Ok("a note of alice".to_owned()));
+    assert_eq!(scene.said("alice", Some(&format!("{UNKNOWN}.{signature}")), "recall").await, Err(404));
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use handfast_probe::{
     runner::Run,
     verdict::Verdict,
 };
+use handfast_twins::Twin;
 use serde_json::{Value, json};
 
 use super::{finished, served::started};
@@ -33,7 +34,7 @@ pub(super) async fn probed(transports: &[Transport]) -> Result<Vec<Line>, Failur
         for &transport in transports {
             progress.say(&format!("matrix: {} over {}", twin.name, word(transport)));
             let served = started(transport, twin.name).await?;
-            let report = finished(Run::new(served.address(), identities()?)).await;
+            let report = finished(Run::new(served.address(), identities(twin)?)).await;
             served.stop().await;
             lines.push(Line { twin: twin.name, transport, verdicts: verdicts(&report?) });
         }
@@ -42,13 +43,14 @@ pub(super) async fn probed(transports: &[Transport]) -> Result<Vec<Line>, Failur
 }
 
 /// What the twins take for tokens whose time is over, for another server, and for the client itself.
-fn identities() -> Result<Identities, Failure> {
-    let given =
-        Identities::new(Some("alice".into()), Some("bob".into())).map_err(|error| Failure(error.to_string()))?;
+fn identities(twin: &Twin) -> Result<Identities, Failure> {
+    let token = |text: &str| twin.token(text).into();
+    let given = Identities::new(Some(token("alice")), Some(token("bob")));
+    let given = given.map_err(|error| Failure(error.to_string()))?;
     Ok(given
-        .with(Who::Expired, "expired-alice".into())
-        .with(Who::WrongAudience, "elsewhere-alice".into())
-        .with(Who::ClientIdAudience, "client-alice".into()))
+        .with(Who::Expired, token("expired-alice"))
+        .with(Who::WrongAudience, token("elsewhere-alice"))
+        .with(Who::ClientIdAudience, token("client-alice")))
 }
 
 fn verdicts(report: &Report) -> Vec<Verdict> {

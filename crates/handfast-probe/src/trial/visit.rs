@@ -5,11 +5,12 @@ use serde_json::Value;
 
 use super::{Answer, SHOWN_ANSWER, Trial, strings_in};
 use crate::{
-    disposition,
+    disposition::{self, Disposition, Refusal, RefusedBy},
     evidence::Step,
     identity::Who,
+    marker,
     target::{
-        Fault,
+        Body, Fault,
         session::{Visit, Visited},
     },
     verdict::{Halt, Reason},
@@ -38,7 +39,13 @@ impl Trial<'_, '_> {
         if let Some(id) = &issued {
             self.session.redactor.name_session(id);
         }
-        let disposition = disposition::of_visit(visit.verb, stream, &reply);
+        let mut disposition = disposition::of_visit(visit.verb, stream, &reply);
+        if let (Some(errand), Some(call), Body::Result(result)) = (&self.session.errand, visit.call, &reply.body)
+            && disposition == Disposition::Accepted
+            && errand.is_declined(call, result)
+        {
+            disposition = Disposition::Refused(Refusal { by: RefusedBy::Words, text: marker::visible_text(result) });
+        }
         let answer =
             Answer { reply, disposition, sent, step: self.steps.len(), issued, stream, last_words: String::new() };
         let session = visit.session.map_or(Value::from("none"), |id| self.session.redactor.name_session(id).into());

@@ -84,6 +84,8 @@ pub(crate) enum Act {
     Changed(fn(&str) -> String),
     /// Both.
     AsChanged(&'static str, fn(&str) -> String),
+    /// Let the twin answer; what it refuses is written anew from the id of the request.
+    Refusing(fn(&Value) -> Vec<u8>),
     /// Let the twin answer, and write the body of its answer in another way. Held open: the connection does not end.
     Framed { write: fn(&str) -> Vec<Vec<u8>>, held: bool },
     /// What the twin last answered to a call of the same kind, whoever made it; the twin's own answer if there is none.
@@ -198,6 +200,11 @@ async fn serve(
             let reply = forward(&request, upstream.expect("somebody to forward to")).await?;
             remember(cache, &request, &reply);
             socket.write_all(&reply).await
+        }
+        Act::Refusing(write) => {
+            let reply = forward(&request, upstream.expect("somebody to forward to")).await?;
+            let is_refusal = reply.split(|byte| *byte == b' ').nth(1).is_some_and(|status| status.starts_with(b"4"));
+            socket.write_all(&if is_refusal { write(&id) } else { reply }).await
         }
         Act::Replay => {
             let known = cache.lock().expect("no test panics while it holds this").get(&kind_of(&request)).cloned();

@@ -29,6 +29,7 @@ use crate::{
     legacy::Legacy,
     server::Server,
     sessions::{SessionGuards, Sessions},
+    signed,
 };
 
 /// A server that can be started by name.
@@ -67,6 +68,14 @@ pub(crate) fn honest_base() -> Host {
 }
 
 impl Twin {
+    /// The token that this server takes for a text: most take the text itself, and some sign it.
+    pub fn token(&self, text: &str) -> String {
+        match self.build {
+            Build::Gated(gate) if gate().knows_signed() => signed::token(text),
+            _ => text.to_owned(),
+        }
+    }
+
     /// A fresh server of this kind, with a key and a memory of its own.
     pub(crate) fn host(&self) -> Host {
         match self.build {
@@ -105,7 +114,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 101] = [
+static TWINS: [Twin; 110] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -184,26 +193,35 @@ static TWINS: [Twin; 101] = [
     gated("client-as-audience", "a token for the client itself is taken", || Box::new(tokens::ClientAsAudience)),
     gated("never-expires", "a token that was good once is good for ever", || Box::new(tokens::NeverExpires)),
     gated("token-in-query", "takes a token from the query string", || Box::new(tokens::TokenInQuery)),
+    gated("signed-tokens", "sound; its tokens are JSON Web Tokens", || Box::new(tokens::Signed)),
+    gated("unverified-signature", "believes a JSON Web Token without verifying it", || Box::new(tokens::UnverifiedSignature)),
     gated("no-challenge", "refuses without saying where a token comes from", || Box::new(tokens::NoChallenge)),
     // Sessions of 2025-11-25 and older
     keeps("sessions", "2025-11-25 and older; sound sessions that hold notes", || Box::new(sessions::Sound)),
     keeps("revives-unknown", "a request with an unknown session id is carried out", || Box::new(sessions::RevivesUnknown)),
     keeps("adopts-unknown", "an unknown session id is opened under the id that was sent", || Box::new(sessions::AdoptsUnknown)),
+    keeps("adopts-on-refusal", "an unknown session id is refused, and works from then on", || Box::new(sessions::AdoptsOnRefusal)),
     keeps("adopts-client-id", "`initialize` takes the session id that the client chose", || Box::new(sessions::AdoptsClientId)),
     keeps("mints-on-refusal", "a refusal hands out the id of a session that works", || Box::new(sessions::MintsOnRefusal)),
     keeps("unbound-sessions", "a session serves whoever has its id", || Box::new(sessions::Unbound)),
     keeps("unbound-get", "anybody's stream is attached to a session by its id", || Box::new(sessions::UnboundGet)),
     keeps("unbound-delete", "anybody ends a session by its id", || Box::new(sessions::UnboundDelete)),
+    keeps("unbound-writes", "whoever has the id of a session writes into it", || Box::new(sessions::UnboundWrites)),
+    keeps("unbound-listing", "whoever has the id of a session is told its tools, and may call none", || Box::new(sessions::UnboundListing)),
     keeps("missing-accepted", "a request without a session id is carried out", || Box::new(sessions::MissingAccepted)),
     keeps("single-session-fallback", "without a session id the only open session is meant", || Box::new(sessions::SingleSessionFallback)),
     keeps("outlives-delete", "DELETE is answered and ends nothing", || Box::new(sessions::OutlivesDelete)),
     keeps("counter-ids", "session ids count up", || Box::new(sessions::CounterIds)),
+    keeps("encoded-counter-ids", "session ids count up, in base64", || Box::new(sessions::EncodedCounterIds)),
+    keeps("unverified-ids", "session ids are signed, and the signature is not verified", || Box::new(sessions::UnverifiedIds)),
     keeps("pointer-ids", "session ids are addresses, and used again", || Box::new(sessions::PointerIds)),
     keeps("timestamp-ids", "session ids are the time in milliseconds", || Box::new(sessions::TimestampIds)),
     keeps("snowflake-ids", "session ids are the time in milliseconds, and a machine", || Box::new(sessions::SnowflakeIds)),
     keeps("object-ids", "session ids are the time, a process and a counter", || Box::new(sessions::ObjectIds)),
     keeps("health-lists-sessions", "a page that everybody may read tells which sessions are open", || Box::new(sessions::HealthListsSessions)),
     keeps("checks-token-once", "whether a token has expired is asked at `initialize` only", || Box::new(sessions::ChecksTokenOnce)),
+    keeps("known-tokens", "sound sessions, and it knows its tokens: whose, and for whom", || Box::new(sessions::KnownTokens)),
+    keeps("checks-audience-once", "for whom a token was issued is asked at `initialize` only", || Box::new(sessions::ChecksAudienceOnce)),
     keeps("no-token-in-session", "within a session nobody is asked for a token", || Box::new(sessions::NoTokenInSession)),
     keeps("unknown-is-bad-request", "an unknown session id is refused with 400", || Box::new(sessions::UnknownIs(400))),
     keeps("unknown-is-unauthorized", "an unknown session id is refused with 401", || Box::new(sessions::UnknownIs(401))),

@@ -1,8 +1,11 @@
 //! Servers with sessions: the sound one, and those that forget one guard.
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+
 use crate::{
     clock::Clock,
-    sessions::{EXPIRED, Missing, SessionGuards, Unknown},
+    sessions::{ELSEWHERE, EXPIRED, Missing, SessionGuards, Unknown},
+    workspaces,
 };
 
 /// Every guard in place.
@@ -28,6 +31,15 @@ impl SessionGuards for AdoptsUnknown {
     }
 }
 
+pub(super) struct AdoptsOnRefusal;
+
+impl SessionGuards for AdoptsOnRefusal {
+    // FLAW: what is refused is kept all the same, under the id that the client chose.
+    fn on_unknown(&self) -> Unknown {
+        Unknown::RefusedAndKept
+    }
+}
+
 pub(super) struct AdoptsClientId;
 
 impl SessionGuards for AdoptsClientId {
@@ -50,7 +62,7 @@ pub(super) struct Unbound;
 
 impl SessionGuards for Unbound {
     // FLAW: the owner is never compared.
-    fn minds_owner(&self, _verb: &str) -> bool {
+    fn minds_owner(&self, _verb: &str, _tool: Option<&str>) -> bool {
         false
     }
 }
@@ -59,7 +71,7 @@ pub(super) struct UnboundGet;
 
 impl SessionGuards for UnboundGet {
     // FLAW: the owner is not compared where a stream is attached.
-    fn minds_owner(&self, verb: &str) -> bool {
+    fn minds_owner(&self, verb: &str, _tool: Option<&str>) -> bool {
         verb != "GET"
     }
 }
@@ -68,8 +80,26 @@ pub(super) struct UnboundDelete;
 
 impl SessionGuards for UnboundDelete {
     // FLAW: the owner is not compared where a session is ended.
-    fn minds_owner(&self, verb: &str) -> bool {
+    fn minds_owner(&self, verb: &str, _tool: Option<&str>) -> bool {
         verb != "DELETE"
+    }
+}
+
+pub(super) struct UnboundWrites;
+
+impl SessionGuards for UnboundWrites {
+    // FLAW: the owner is compared where something is shown, and not where something is kept.
+    fn minds_owner(&self, _verb: &str, tool: Option<&str>) -> bool {
+        tool != Some("remember")
+    }
+}
+
+pub(super) struct UnboundListing;
+
+impl SessionGuards for UnboundListing {
+    // FLAW: the owner is compared where a tool is called, and nowhere else.
+    fn minds_owner(&self, verb: &str, tool: Option<&str>) -> bool {
+        verb != "POST" || tool.is_some()
     }
 }
 
@@ -106,6 +136,29 @@ impl SessionGuards for CounterIds {
     // FLAW: ids count up.
     fn new_id(&self, made: u64, _is_live: &dyn Fn(&str) -> bool) -> String {
         format!("session-{:08}", 4711 + made)
+    }
+}
+
+pub(super) struct EncodedCounterIds;
+
+impl SessionGuards for EncodedCounterIds {
+    // FLAW: ids count up, in another writing.
+    fn new_id(&self, made: u64, _is_live: &dyn Fn(&str) -> bool) -> String {
+        URL_SAFE_NO_PAD.encode(format!("session-{:08}", 4711 + made))
+    }
+}
+
+/// Ids that say whose they are and bear a signature, and the server that looks at nothing but what they say.
+pub(super) struct UnverifiedIds;
+
+impl SessionGuards for UnverifiedIds {
+    fn new_id(&self, _made: u64, _is_live: &dyn Fn(&str) -> bool) -> String {
+        format!("{}.{}", workspaces::random_hex(), workspaces::random_hex())
+    }
+
+    // FLAW: the signature is cut off, and not verified.
+    fn known_as<'i>(&self, presented: &'i str) -> &'i str {
+        presented.rsplit_once('.').map_or(presented, |(id, _)| id)
     }
 }
 
@@ -161,9 +214,31 @@ pub(super) struct ChecksTokenOnce;
 impl SessionGuards for ChecksTokenOnce {
     // FLAW: whether a token is still good is asked at `initialize` only.
     fn is_good(&self, token: &str, opening: bool) -> bool {
-        !opening || !token.starts_with(EXPIRED)
+        (!opening || !token.starts_with(EXPIRED)) && !token.starts_with(ELSEWHERE)
     }
 }
+
+/// Knows its tokens: whose, and for whom.
+pub(super) struct KnownTokens;
+
+impl SessionGuards for KnownTokens {
+    fn is_good(&self, token: &str, _opening: bool) -> bool {
+        USERS.contains(&token)
+    }
+}
+
+pub(super) struct ChecksAudienceOnce;
+
+impl SessionGuards for ChecksAudienceOnce {
+    // FLAW: for whom a token was issued is asked at `initialize` only.
+    fn is_good(&self, token: &str, opening: bool) -> bool {
+        let user = token.strip_prefix(ELSEWHERE).filter(|_| !opening);
+        USERS.contains(&user.unwrap_or(token))
+    }
+}
+
+/// Whom the token's issuer knows.
+const USERS: [&str; 2] = ["alice", "bob"];
 
 pub(super) struct NoTokenInSession;
 

@@ -65,6 +65,28 @@ impl Gate for TokenInQuery {
     }
 }
 
+/// Sound as well, and its tokens are signed texts.
+pub(super) struct Signed;
+
+impl Gate for Signed {
+    fn knows_signed(&self) -> bool {
+        true
+    }
+}
+
+pub(super) struct UnverifiedSignature;
+
+impl Gate for UnverifiedSignature {
+    fn knows_signed(&self) -> bool {
+        true
+    }
+
+    // FLAW: what stands in a token is believed, whoever has written it.
+    fn minds_signature(&self) -> bool {
+        false
+    }
+}
+
 pub(super) struct NoChallenge;
 
 impl Gate for NoChallenge {

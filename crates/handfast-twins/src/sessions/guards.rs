@@ -6,7 +6,7 @@ use crate::workspaces;
 pub(crate) trait SessionGuards: Send + Sync {
     /// Whether a token is still good. Asked at every request; `opening` where it is `initialize`.
     fn is_good(&self, token: &str, _opening: bool) -> bool {
-        !token.starts_with(EXPIRED)
+        !token.starts_with(EXPIRED) && !token.starts_with(ELSEWHERE)
     }
 
     /// The id of a new session. `made` counts them, `is_live` tells which ids are taken.
@@ -20,14 +20,19 @@ pub(crate) trait SessionGuards: Send + Sync {
         false
     }
 
+    /// What of an id is looked up.
+    fn known_as<'i>(&self, presented: &'i str) -> &'i str {
+        presented
+    }
+
     /// What becomes of a request whose id the server does not know.
     fn on_unknown(&self) -> Unknown {
         // "The server MUST respond to requests containing that session ID with HTTP 404 Not Found."
         Unknown::Refused(404)
     }
 
-    /// Whether a session serves its owner only, by this verb.
-    fn minds_owner(&self, _verb: &str) -> bool {
+    /// Whether a session serves its owner only, by this verb, for this tool.
+    fn minds_owner(&self, _verb: &str, _tool: Option<&str>) -> bool {
         // "MCP Servers MUST NOT use sessions for authentication."
         true
     }
@@ -79,6 +84,8 @@ pub(crate) trait SessionGuards: Send + Sync {
 pub(crate) enum Unknown {
     /// It is refused with this status.
     Refused(u16),
+    /// It is refused, and kept as a session from then on.
+    RefusedAndKept,
     /// A session is made for this one request.
     Revived,
     /// A session is made, and kept under the id that was presented.
@@ -98,3 +105,5 @@ pub(crate) enum Missing {
 
 /// How a token begins whose time is over. What follows is whose it was.
 pub(crate) const EXPIRED: &str = "expired-";
+/// How one begins that was issued for another server.
+pub(crate) const ELSEWHERE: &str = "elsewhere-";

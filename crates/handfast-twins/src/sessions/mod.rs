@@ -25,7 +25,7 @@ use crate::{
     http::{self, Answers, Headers, Reply},
     legacy,
 };
-pub(crate) use guards::{EXPIRED, Missing, SessionGuards, Unknown};
+pub(crate) use guards::{ELSEWHERE, EXPIRED, Missing, SessionGuards, Unknown};
 
 /// The server, with the sessions that are open, one map for each replica.
 pub(crate) struct Sessions {
@@ -64,7 +64,10 @@ impl Sessions {
     /// Whose a token is, whether or not its time is over.
     pub(crate) fn identify(&self, headers: &Headers) -> Option<Principal> {
         match headers.bearer() {
-            Some(token) => Some(Principal::new(token.strip_prefix(EXPIRED).unwrap_or(token))),
+            Some(token) => {
+                let user = token.strip_prefix(EXPIRED).or_else(|| token.strip_prefix(ELSEWHERE));
+                Some(Principal::new(user.unwrap_or(token)))
+            }
             None if self.guards.minds_missing_token() => None,
             None => {
                 let id = headers.one(headers::SESSION_ID)?;
@@ -110,7 +113,7 @@ impl Sessions {
         if !self.guards.is_good(headers.bearer().unwrap_or_default(), opening.is_some()) {
             return Reply::bare(401).with("www-authenticate", "Bearer error=\"invalid_token\"");
         }
-        let presented = headers.one(headers::SESSION_ID);
+        let presented = headers.one(headers::SESSION_ID).map(|id| self.guards.known_as(id));
         if let Some(request) = opening {
             let id = match presented.filter(|_| self.guards.takes_presented_id()) {
                 Some(presented) => presented.to_owned(),
@@ -119,10 +122,14 @@ impl Sessions {
             if self.guards.keeps_one_each() {
                 memory.retain(|_, session| session.owner != *caller);
             }
-            memory.insert(id.clone(), Open::of(caller.clone()));
+            memory.insert(self.guards.known_as(&id).to_owned(), Open::of(caller.clone()));
             return http::frame(answers, request, Ok(legacy::initialized(request))).with(SESSION_HEADER, &id);
         }
-        match self.admitted(&mut memory, caller, method, presented) {
+        let tool = match &message {
+            Some(Message::Request(request)) => request.params.get("name").and_then(Value::as_str),
+            _ => None,
+        };
+        match self.admitted(&mut memory, caller, (method, tool), presented) {
             Ok(place) => self.carry_out(&mut memory, &place, answers, method, message),
             Err(reply) if self.guards.mints_on_refusal() => {
                 let id = self.fresh(&memory);
@@ -138,7 +145,7 @@ impl Sessions {
         &self,
         memory: &mut Memory<'_>,
         caller: &Principal,
-        verb: &str,
+        (verb, tool): (&str, Option<&str>),
         presented: Option<&str>,
     ) -> Result<Place, Reply> {
         let Some(id) = presented else {
@@ -152,12 +159,16 @@ impl Sessions {
             };
         };
         match memory.get(id) {
-            Some(session) if session.owner == *caller || !self.guards.minds_owner(verb) => {
+            Some(session) if session.owner == *caller || !self.guards.minds_owner(verb, tool) => {
                 Ok(Place::Kept(id.to_owned()))
             }
             Some(_) => Err(self.refused(self.guards.foreign_status(), "session not found")),
             None => match self.guards.on_unknown() {
                 Unknown::Refused(status) => Err(self.refused(status, "session not found")),
+                Unknown::RefusedAndKept => {
+                    memory.insert(id.to_owned(), Open::of(caller.clone()));
+                    Err(self.refused(404, "session not found"))
+                }
                 Unknown::Revived => Ok(Place::Passing(Open::of(caller.clone()))),
                 Unknown::Adopted => {
                     memory.insert(id.to_owned(), Open::of(caller.clone()));

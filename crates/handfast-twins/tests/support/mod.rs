@@ -163,8 +163,8 @@ pub(crate) fn plain_twins() -> impl Iterator<Item = &'static Twin> {
 pub(crate) async fn scene(name: &str) -> Scene {
     let twin = find(name).expect("a twin of this name");
     let served = serve_http(twin, 0, Answers::Json).await.expect("a free port");
-    let a = Client::new(served.url(), "alice");
-    let b = Client::new(served.url(), "bob");
+    let a = Client::new(served.url(), &twin.token("alice"));
+    let b = Client::new(served.url(), &twin.token("bob"));
     let argument = if name.starts_with("renamed-handles") { "workspaceId" } else { "workspace_id" };
     Scene { served, a, b, argument }
 }

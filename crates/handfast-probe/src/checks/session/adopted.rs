@@ -5,6 +5,7 @@ use crate::{
     checks,
     disposition::Disposition,
     errand::{self, Errand},
+    forge,
     identity::Who,
     target::session::Verb,
     trial::Trial,
@@ -42,6 +43,12 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     if !scene::is_over(&rows) {
         let later = at_any_call(trial, &errand, &mut observations).await;
         rows.push(later.unwrap_or_else(|halt| Row::halted(AT_ANY_CALL, halt)));
+    }
+    if !scene::is_over(&rows) {
+        match resigned(trial, &errand).await {
+            Ok(row) => rows.extend(row),
+            Err(halt) => rows.push(Row::halted(RESIGNED, halt)),
+        }
     }
     Ok(Judgement::over(rows, observations))
 }
@@ -101,6 +108,16 @@ async fn at_any_call(
     plan.accepts(&a.answer, |said| Halt::errored(Reason::ControlFailed, said))?;
     plan.presents_unissued(&chosen.answer, std::slice::from_ref(&chosen.id))?;
     let controls = plan.hold()?;
+    if let Some(again) = &chosen.opened_by_refusal {
+        let detail = format!(
+            "an id of the client's own was refused ({}), and works from then on: {}",
+            trial.clean(&chosen.answer.said()),
+            trial.clean(&again.said())
+        );
+        let mut row = Row::confirmed(&controls, AT_ANY_CALL, Reason::ClientChosenSession, CHECK.severity, detail);
+        row.story = vec![a.answer.step, chosen.answer.step, again.step];
+        return Ok(row);
+    }
     if !chosen.is_honoured() {
         let detail = format!("an id of the client's own is refused: {}", trial.clean(&chosen.answer.said()));
         let mut row = Row::refuted(&controls, AT_ANY_CALL, Reason::SessionGuardHeld, detail);
@@ -139,5 +156,48 @@ async fn at_any_call(
     Ok(row)
 }
 
+/// An id that bears a signature: does it work with another, or with none? Then anybody writes ids. `None` where none is seen.
+async fn resigned(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Option<Row>, Halt> {
+    let a = scene::live(trial, Who::A, errand).await?;
+    let forged: Vec<String> = [forge::resigned(&a.id), forge::unsigned(&a.id)].into_iter().flatten().collect();
+    if forged.is_empty() {
+        return Ok(None);
+    }
+    let (unissued, controls) = scene::controlled(trial, &a, errand).await?;
+    unissued.must_be_worthless()?;
+    let mut story = vec![a.answer.step, unissued.answer.step];
+    let mut taken = None;
+    for id in &forged {
+        trial.session.redactor.name_session(id);
+        let subject = scene::present(trial, "subject", Who::A, Verb::Post, Some(id), errand).await?;
+        let again = scene::present(trial, "subject-again", Who::A, Verb::Post, Some(id), errand).await?;
+        if let Some(halt) = subject.unclear().or_else(|| again.unclear()) {
+            return Err(halt);
+        }
+        story.push(subject.step);
+        if subject.disposition == Disposition::Accepted && again.disposition == Disposition::Accepted {
+            taken = Some(subject);
+            break;
+        }
+    }
+    scene::still_live(trial, &a, errand).await?;
+    let mut row = match taken {
+        Some(subject) => {
+            let detail = format!(
+                "A's id is served with a signature that the server did not make, while ids that nobody issued are refused: whoever knows their form writes them: {}",
+                trial.clean(&subject.said())
+            );
+            Row::confirmed(&controls, RESIGNED, Reason::ClientChosenSession, CHECK.severity, detail)
+        }
+        None => {
+            let detail = "ids with another signature, or with none, are refused".to_owned();
+            Row::refuted(&controls, RESIGNED, Reason::SessionGuardHeld, detail)
+        }
+    };
+    row.story = story;
+    Ok(Some(row))
+}
+
+const RESIGNED: &str = "an id with another signature";
 const AT_INITIALIZE: &str = "initialize";
 const AT_ANY_CALL: &str = "any other call";

@@ -4,6 +4,7 @@ use crate::{
     check::{Check, Level, Running},
     checks,
     identity::Who,
+    surface,
     trial::Trial,
     verdict::{Halt, Judgement, Reason, Row, Severity},
 };
@@ -48,8 +49,12 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
             let entry = format!("GET {path} as {}", who.label());
             let mut row = match page {
                 Err(fault) => Row::halted(&entry, Halt::errored(Reason::Unclear, fault.to_string())),
+                Ok((status, _)) if status == 429 || status >= 500 => Row::halted(
+                    &entry,
+                    Halt::errored(Reason::Unclear, format!("{path} is answered with HTTP {status}")),
+                ),
                 // An id that nobody issued shows that the page does not simply hold everything.
-                Ok((status, text)) if text.contains(&a.id) && !text.contains(&unissued.id) => {
+                Ok((status, text)) if holds(&text, &a.id) && !holds(&text, &unissued.id) => {
                     let detail = format!("{path} (HTTP {status}) shows to {} the id of a session of A's", who.label());
                     Row::confirmed(&controls, &entry, Reason::SessionDisclosed, CHECK.severity, detail)
                 }
@@ -67,5 +72,33 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     Ok(Judgement::over(rows, Vec::new()))
 }
 
+/// Whether a page holds an id: as it is, with characters escaped as in JSON, or percent-encoded as in an address.
+fn holds(text: &str, id: &str) -> bool {
+    let encoded = surface::percent_encoded(id, false);
+    let plain = text.replace("\\/", "/").replace("\\\"", "\"").replace("&amp;", "&");
+    text.contains(id) || plain.contains(id) || text.contains(&encoded)
+}
+
 const PATHS: [&str; 5] = ["/health", "/sessions", "/metrics", "/debug", "/status"];
 const SHORTEST_ID: usize = 8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_found_however_a_page_writes_it() {
+        let id = "a1/b2+c3==";
+        for page in [
+            "<li>a1/b2+c3==</li>",
+            r#"{"sessions": ["a1\/b2+c3=="]}"#,
+            "/close?id=a1%2Fb2%2Bc3%3D%3D",
+            r#"{\"id\":\"a1/b2+c3==\"}"#,
+        ] {
+            assert!(holds(page, id), "{page}");
+        }
+        for page in ["", "a1/b2+c3=", "a1 / b2 + c3 =="] {
+            assert!(!holds(page, id), "{page}");
+        }
+    }
+}

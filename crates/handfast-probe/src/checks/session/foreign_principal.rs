@@ -10,6 +10,7 @@ use crate::{
     checks,
     disposition::Disposition,
     errand::{self, Errand},
+    forge,
     identity::Who,
     target::session::Verb,
     trial::{Answer, Trial},
@@ -43,16 +44,18 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
 async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let errand = scene::enter(trial).await?;
     let names = identities::told_apart(trial, &errand).await?;
-    let (mut rows, mut observations) = (Vec::new(), Vec::new());
-    for verb in [Verb::Post, Verb::Get, Verb::Delete] {
-        let outcome = match verb {
-            Verb::Post => post(trial, &errand, names.as_ref(), &mut observations).await,
-            Verb::Get => verbs::get(trial, &errand).await,
-            Verb::Delete => verbs::delete(trial, &errand).await,
+    let (mut rows, mut observations) = (Vec::new(), Vec::<Observation>::new());
+    for entry in ["POST", verbs::LISTING, "GET", "DELETE"] {
+        let apart = observations.iter().any(|observation| observation.id == SERVED_APART);
+        let outcome = match entry {
+            "POST" => post(trial, &errand, names.as_ref(), &mut observations).await,
+            "GET" => verbs::served(trial, Verb::Get, &errand, apart).await,
+            "DELETE" => verbs::delete(trial, &errand).await,
+            _ if errand.call.method == "tools/list" => continue,
+            _ => verbs::served(trial, Verb::Post, &errand, apart).await,
         };
         trial.session.target.end_visits().await;
-        let row = outcome.unwrap_or_else(|halt| Row::halted(verb.word(), halt));
-        rows.push(row);
+        rows.push(outcome.unwrap_or_else(|halt| Row::halted(entry, halt)));
         if scene::is_over(&rows) {
             return Ok(Judgement::over(rows, observations));
         }
@@ -67,6 +70,9 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     }
     Ok(Judgement::over(rows, observations))
 }
+
+/// B is served under A's id, in a part of its own.
+const SERVED_APART: &str = "foreign-session-served";
 
 /// What B got in A's session, if it got anything that is A's.
 struct Taken {
@@ -93,8 +99,15 @@ async fn post(
 
     let subject = scene::present(trial, "subject", Who::B, Verb::Post, Some(&a.id), errand).await?;
     let again = scene::present(trial, "subject-again", Who::B, Verb::Post, Some(&a.id), errand).await?;
-    let taken = taken(trial, &a, &b, errand, names, canary.as_ref()).await?;
-    let turned = turned(trial, &a, errand, names).await?;
+    let mut taken = taken(trial, &a, &b, errand, names, canary.as_ref()).await?;
+    if taken.is_none() {
+        taken = wrote(trial, &a, errand).await?;
+    }
+    if taken.is_none() {
+        taken = turned(trial, &a, errand, names).await?;
+    }
+    // A server may keep a part of a session for each caller: then the id alone decides nothing.
+    let apart = canary.is_some() && errand.memory.as_ref().is_some_and(|memory| memory.read == errand.call);
     let after = scene::still_live(trial, &a, errand).await?;
     scene::still_live(trial, &b, errand).await?;
 
@@ -108,7 +121,7 @@ async fn post(
     }
     let story = [&a.answer, &b.answer, &unissued.answer, &subject, &after].map(|answer| answer.step).to_vec();
     let control = unissued_control(&controls);
-    let mut row = if let Some(Taken { what, answer }) = taken.or(turned) {
+    let mut row = if let Some(Taken { what, answer }) = taken {
         let detail = format!("B presented A's session id with a token of its own and {what}, while {control}");
         let mut row = Row::confirmed(&controls, "POST", Reason::SessionNotBound, Severity::High, trial.clean(&detail));
         row.facts.insert("marker".into(), trial.clean(&what).into());
@@ -116,7 +129,9 @@ async fn post(
         row
     } else if subject.disposition != Disposition::Accepted {
         let said = trial.clean(&subject.said());
-        let steady = scene::words(&subject, &a.id) == scene::words(&again, &a.id);
+        // An id that was made up may be refused for its form alone, where ids are signed.
+        let comparable = forge::resigned(&a.id).is_none();
+        let steady = comparable && scene::words(&subject, &a.id) == scene::words(&again, &a.id);
         if steady && unissued.words.is_some() && scene::words(&subject, &a.id) != unissued.words {
             let text = format!(
                 "A's session is refused to B with `{said}`, an unknown one with `{}`: the difference tells which ids exist",
@@ -130,6 +145,12 @@ async fn post(
             "B's use of A's session was carried out, as with an id that nobody issued, and brought nothing of A's";
         observations.push(Observation { id: "unknown-session-served", text: text.to_owned() });
         Row::refuted(&controls, "POST", Reason::SessionWitnessUnusable, text.to_owned())
+    } else if apart {
+        let text = format!(
+            "B's request with A's session id was carried out, but shows nothing of what A keeps there, and A sees nothing of what B wrote; {control}"
+        );
+        observations.push(Observation { id: SERVED_APART, text: text.clone() });
+        Row::refuted(&controls, "POST", Reason::SessionBound, text)
     } else {
         let detail = format!(
             "B's request with A's session id and a token of its own was carried out, while {control}: the id alone decides; nothing of A's was seen"
@@ -182,6 +203,17 @@ async fn taken(
         }
     }
     Ok(None)
+}
+
+/// What B puts into A's session: B may be refused what it asks for, and heard all the same.
+async fn wrote(trial: &mut Trial<'_, '_>, a: &Live, errand: &Errand) -> Result<Option<Taken>, Halt> {
+    let Some(memory) = &errand.memory else { return Ok(None) };
+    let canary = trial.canary(Who::B);
+    let Some(keep) = memory.write(&canary) else { return Ok(None) };
+    scene::post(trial, "subject-writes", Who::B, Some(&a.id), &keep).await?;
+    let answer = scene::post(trial, "owner-reads", Who::A, Some(&a.id), &memory.read).await?;
+    let what = || format!("wrote into it: A is shown B's canary `{}`", canary.long);
+    Ok(errand::shown(&answer, &canary).then(|| Taken { what: what(), answer }))
 }
 
 /// After B's call: is A still A?

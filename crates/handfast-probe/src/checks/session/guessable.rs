@@ -2,6 +2,7 @@
 
 mod object_ids;
 mod series;
+mod views;
 
 use crate::{
     check::{Check, Level, Running},
@@ -11,11 +12,12 @@ use crate::{
     identity::Who,
     target::session::Verb,
     trial::Trial,
-    verdict::{Controls, Halt, Judgement, Reason, Row, Severity},
+    verdict::{Controls, Halt, Judgement, Observation, Reason, Row, Severity},
 };
 
 use super::scene;
 use series::Series;
+use views::{VIEWS, View};
 
 /// The check.
 pub(super) static CHECK: Check = Check {
@@ -44,10 +46,10 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let (unissued, controls) = scene::controlled(trial, &a, &errand).await?;
     unissued.must_be_worthless()?;
 
-    let mut rows = Vec::new();
+    let (mut rows, mut observations) = (Vec::new(), Vec::new());
     for entry in [NEXT, ENDED] {
         let outcome = match entry {
-            NEXT => next(trial, &controls, &errand).await,
+            NEXT => next(trial, &controls, &errand, &mut observations).await,
             _ => ended(trial, &controls, &errand).await,
         };
         trial.session.target.end_visits().await;
@@ -59,65 +61,88 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     for row in &mut rows {
         row.story.splice(0..0, [a.answer.step, unissued.answer.step]);
     }
-    Ok(Judgement::over(rows, Vec::new()))
+    Ok(Judgement::over(rows, observations))
 }
 
 /// Counters, fixed steps, addresses, times: the next id is a little more than the last.
-async fn next(trial: &mut Trial<'_, '_>, controls: &Controls, errand: &Errand) -> Result<Row, Halt> {
+async fn next(
+    trial: &mut Trial<'_, '_>,
+    controls: &Controls,
+    errand: &Errand,
+    observations: &mut Vec<Observation>,
+) -> Result<Row, Halt> {
     let mut ids = Vec::new();
     for _ in 0..SAMPLE {
         ids.push(scene::open(trial, Who::A).await?);
     }
-    if object_ids::are_object_ids(&ids) {
-        let mut found = Vec::new();
-        for _ in 0..ROUNDS {
-            let last = scene::open(trial, Who::A).await?;
-            let candidates = object_ids::candidates(&last);
-            let of_b = scene::open(trial, Who::B).await?;
-            if !candidates.contains(&of_b) {
-                let detail = "the ids look like ObjectIds, but the next was not the one that comes next".to_owned();
-                return Ok(Row::refuted(controls, NEXT, Reason::SessionGuardHeld, detail));
-            }
-            found.push(of_b);
-        }
+    if object_ids::are_object_ids(&ids)
+        && let Some(found) = next_object_ids(trial).await?
+    {
         let how = "each id is the time, what stays the same, and a counter";
-        return confirmed(trial, controls, NEXT, how, u128::from(object_ids::MOST_SECONDS) + 1, &found, errand).await;
+        let candidates = u128::from(object_ids::MOST_SECONDS) + 1;
+        return confirmed(trial, controls, NEXT, how, candidates, &found, errand).await;
     }
-    let Some(series) = Series::of(&ids).filter(Series::is_a_habit) else {
-        let detail = format!(
-            "{SAMPLE} ids were opened, and they follow no counter, step, address, time or ObjectId that the probe knows"
-        );
-        return Ok(Row::refuted(controls, NEXT, Reason::SessionGuardHeld, detail));
-    };
-    if let Some(step) = series.step() {
-        let how = format!("each id is {step} more than the last");
-        if let Some(found) = foretold(trial, &series, Some(step)).await? {
+    let mut seen = false;
+    for view in &VIEWS {
+        let read: Option<Vec<String>> = ids.iter().map(|id| (view.read)(id)).collect();
+        let Some(series) = read.and_then(|ids| Series::of(&ids)).filter(Series::is_a_habit) else { continue };
+        seen = true;
+        if let Some(step) = series.step()
+            && let Some(found) = foretold(trial, view, &series, Some(step)).await?
+        {
+            let how = format!("each id{} is {step} more than the last", view.how);
             return confirmed(trial, controls, NEXT, &how, 1, &found, errand).await;
         }
-    }
-    let how = "each id is a little more than the last, as counters and clocks are";
-    match foretold(trial, &series, None).await? {
-        Some(found) => confirmed(trial, controls, NEXT, how, CANDIDATES, &found, errand).await,
-        None => {
-            let detail = format!(
-                "the ids look like a series, but the next was not among {CANDIDATES} candidates {ROUNDS} times of {ROUNDS}"
-            );
-            Ok(Row::refuted(controls, NEXT, Reason::SessionGuardHeld, detail))
+        if let Some(found) = foretold(trial, view, &series, None).await? {
+            let how = format!("each id{} is a little more than the last, as counters and clocks are", view.how);
+            return confirmed(trial, controls, NEXT, &how, CANDIDATES, &found, errand).await;
         }
     }
+    let bits = views::bits(&ids);
+    if seen {
+        let text = "the ids of one caller are a series, though the next caller's was not among the candidates: a series for each?";
+        observations.push(Observation { id: "ids-in-series", text: text.to_owned() });
+    } else if bits < FEWEST_BITS {
+        let text = format!("the part of the ids that differs has no more than {bits:.0} bits: they can be tried out");
+        observations.push(Observation { id: "few-ids-possible", text });
+    }
+    let detail = format!(
+        "{SAMPLE} ids were opened, and the next one could not be told from them by any counter, step, address, time or ObjectId that the probe knows"
+    );
+    Ok(Row::refuted(controls, NEXT, Reason::SessionGuardHeld, detail))
+}
+
+/// The same for ObjectIds.
+async fn next_object_ids(trial: &mut Trial<'_, '_>) -> Result<Option<Vec<String>>, Halt> {
+    let mut found = Vec::new();
+    for _ in 0..ROUNDS {
+        let candidates = object_ids::candidates(&scene::open(trial, Who::A).await?);
+        let of_b = scene::open(trial, Who::B).await?;
+        if !candidates.contains(&of_b) {
+            return Ok(None);
+        }
+        found.push(of_b);
+    }
+    Ok(Some(found))
 }
 
 /// Three times: an id of A's is the last, the candidates are named, and B opens a session. The ids that B got, if each was
 /// a candidate.
-async fn foretold(trial: &mut Trial<'_, '_>, series: &Series, step: Option<u128>) -> Result<Option<Vec<String>>, Halt> {
+async fn foretold(
+    trial: &mut Trial<'_, '_>,
+    view: &View,
+    series: &Series,
+    step: Option<u128>,
+) -> Result<Option<Vec<String>>, Halt> {
     let mut found = Vec::new();
     for _ in 0..ROUNDS {
-        let last = scene::open(trial, Who::A).await?;
+        let Some(last) = (view.read)(&scene::open(trial, Who::A).await?) else { return Ok(None) };
         let candidate = step.and_then(|step| series.after(&last, step));
         let of_b = scene::open(trial, Who::B).await?;
-        let hit = match candidate {
-            Some(candidate) => candidate == of_b,
-            None => step.is_none() && series.is_roomy() && series.follows(&of_b, &last, CANDIDATES),
+        let hit = match ((view.read)(&of_b), candidate) {
+            (Some(next), Some(candidate)) => candidate == next,
+            (Some(next), None) => step.is_none() && series.is_roomy() && series.follows(&next, &last, CANDIDATES),
+            (None, _) => false,
         };
         if !hit {
             return Ok(None);
@@ -184,3 +209,5 @@ const ENDED: &str = "the id of an ended session";
 const SAMPLE: usize = 24;
 const ROUNDS: usize = 3;
 const CANDIDATES: u128 = 4096;
+/// As many as the Session Management Cheat Sheet of OWASP asks for.
+const FEWEST_BITS: f64 = 64.0;

@@ -38,11 +38,14 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
 async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let errand = scene::enter(trial).await?;
     let mut rows = Vec::new();
-    for open in [2, 1] {
+    for entry in [WITH_TWO, WITH_ONE, STREAM] {
         // Our own others are ended first: nothing is known of other people's.
         trial.session.target.end_visits().await;
-        let outcome = with_open(trial, &errand, open).await;
-        rows.push(outcome.unwrap_or_else(|halt| Row::halted(entry(open), halt)));
+        let outcome = match entry {
+            STREAM => stream(trial, &errand).await,
+            _ => with_open(trial, &errand, entry).await,
+        };
+        rows.push(outcome.unwrap_or_else(|halt| Row::halted(entry, halt)));
         if scene::is_over(&rows) {
             break;
         }
@@ -50,13 +53,45 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     Ok(Judgement::over(rows, Vec::new()))
 }
 
-fn entry(open: usize) -> &'static str {
-    if open == 1 { "with one session of ours open" } else { "with two sessions of ours open" }
+/// Whether a stream is attached that belongs to no session.
+async fn stream(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Row, Halt> {
+    let a = scene::live(trial, Who::A, errand).await?;
+    let own = scene::present(trial, "owner-use", Who::A, Verb::Get, Some(&a.id), errand).await?;
+    scene::offered(&own, Verb::Get)?;
+    let unissued = scene::unissued(trial, Who::A, Verb::Get, &a, errand).await?;
+    let mut plan = ControlPlan::default();
+    plan.accepts(&own, |said| Halt::errored(Reason::ControlFailed, said))?;
+    plan.presents_unissued(&unissued.answer, std::slice::from_ref(&unissued.id))?;
+    let controls = plan.hold()?;
+
+    let subject = scene::present(trial, "subject", Who::A, Verb::Get, None, errand).await?;
+    let after = scene::still_live(trial, &a, errand).await?;
+
+    if let Some(halt) = subject.unclear() {
+        return Err(halt);
+    }
+    let said = trial.clean(&subject.said());
+    let mut row = match subject.disposition {
+        Disposition::Accepted => {
+            let detail = "a stream is attached without any session id".to_owned();
+            Row::confirmed(&controls, STREAM, Reason::SessionNotNeeded, Severity::Low, detail)
+        }
+        _ => {
+            let detail = format!("no stream is attached without a session id: {said}");
+            Row::refuted(&controls, STREAM, Reason::SessionGuardHeld, detail)
+        }
+    };
+    row.story = [&own, &unissued.answer, &subject, &after].map(|answer| answer.step).to_vec();
+    Ok(row)
 }
 
-async fn with_open(trial: &mut Trial<'_, '_>, errand: &Errand, open: usize) -> Result<Row, Halt> {
+const WITH_TWO: &str = "with two sessions of ours open";
+const WITH_ONE: &str = "with one session of ours open";
+const STREAM: &str = "GET";
+
+async fn with_open(trial: &mut Trial<'_, '_>, errand: &Errand, entry: &str) -> Result<Row, Halt> {
     let a = scene::live(trial, Who::A, errand).await?;
-    if open > 1 {
+    if entry == WITH_TWO {
         // Of B's: a server may keep one for each caller.
         scene::live(trial, Who::B, errand).await?;
     }
@@ -87,18 +122,19 @@ async fn with_open(trial: &mut Trial<'_, '_>, errand: &Errand, open: usize) -> R
     let to_stranger = memory.is_some() && errand::shown(&stranger, &canary);
     let said = trial.clean(&subject.said());
     let confirmed =
-        |severity, detail: String| Row::confirmed(&controls, entry(open), Reason::SessionNotNeeded, severity, detail);
+        |severity, detail: String| Row::confirmed(&controls, entry, Reason::SessionNotNeeded, severity, detail);
     let mut row = if to_stranger {
         let detail = format!("without any session id B is shown what A keeps in its session: `{}`", canary.long);
         confirmed(Severity::High, detail)
     } else if in_session {
-        confirmed(Severity::Medium, "without any session id A's request was carried out in A's session".to_owned())
+        // With A's own token: nobody is served who should not be.
+        confirmed(Severity::Low, "without any session id A's request was carried out in A's session".to_owned())
     } else if subject.disposition == Disposition::Accepted {
         // Nothing shows that it was carried out in anybody's session.
         confirmed(Severity::Low, format!("a request without any session id was carried out: {said}"))
     } else {
         let detail = format!("a request without a session id is refused: {said}");
-        Row::refuted(&controls, entry(open), Reason::SessionGuardHeld, detail)
+        Row::refuted(&controls, entry, Reason::SessionGuardHeld, detail)
     };
     row.story = [&a.answer, &unissued.answer, &subject, &stranger, &after].map(|answer| answer.step).to_vec();
     Ok(row)

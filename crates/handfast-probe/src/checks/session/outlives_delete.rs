@@ -6,7 +6,7 @@ use crate::{
     check::{Check, Level, Running},
     checks,
     disposition::Disposition,
-    errand,
+    errand::{self, Errand},
     identity::Who,
     target::session::Verb,
     trial::Trial,
@@ -38,36 +38,62 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
 
 async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let errand = scene::enter(trial).await?;
-    let a = scene::live(trial, Who::A, &errand).await?;
+    let (mut rows, mut observations) = (Vec::new(), Vec::new());
+    for verb in [Verb::Post, Verb::Get] {
+        let outcome = of_verb(trial, verb, &errand, &mut observations).await;
+        rows.push(outcome.unwrap_or_else(|halt| Row::halted(entry(verb), halt)));
+        if scene::is_over(&rows) {
+            break;
+        }
+    }
+    Ok(Judgement::over(rows, observations))
+}
+
+async fn of_verb(
+    trial: &mut Trial<'_, '_>,
+    verb: Verb,
+    errand: &Errand,
+    observations: &mut Vec<Observation>,
+) -> Result<Row, Halt> {
+    let tried = scene::live(trial, Who::A, errand).await?;
+    let own = scene::present(trial, "owner-use", Who::A, verb, Some(&tried.id), errand).await?;
+    scene::offered(&own, verb)?;
+    let a = scene::live(trial, Who::A, errand).await?;
     let canary = trial.canary(Who::A);
     let keep = errand.memory.as_ref().and_then(|memory| memory.write(&canary));
     if let Some(keep) = &keep {
         scene::post(trial, "keep", Who::A, Some(&a.id), keep).await?;
     }
-    let unissued = scene::unissued(trial, Who::A, Verb::Post, &a, &errand).await?;
+    let unissued = scene::unissued(trial, Who::A, verb, &a, errand).await?;
     let mut plan = ControlPlan::default();
-    plan.accepts(&a.answer, |said| Halt::errored(Reason::ControlFailed, said))?;
+    plan.accepts(&own, |said| Halt::errored(Reason::ControlFailed, said))?;
     plan.presents_unissued(&unissued.answer, std::slice::from_ref(&unissued.id))?;
     let controls = plan.hold()?;
 
-    let end = scene::present(trial, "end", Who::A, Verb::Delete, Some(&a.id), &errand).await?;
+    let end = scene::present(trial, "end", Who::A, Verb::Delete, Some(&a.id), errand).await?;
     if end.disposition != Disposition::Accepted {
         let detail = format!("the server does not let its clients end a session: {}", trial.clean(&end.said()));
         return Err(end.lost().unwrap_or_else(|| Halt::skipped(Reason::VerbNotOffered, detail)));
     }
-    let at_once = scene::present(trial, "subject", Who::A, Verb::Post, Some(&a.id), &errand).await?;
+    let at_once = scene::present(trial, "subject", Who::A, verb, Some(&a.id), errand).await?;
     let served = |answer: &crate::trial::Answer| answer.disposition == Disposition::Accepted;
-    if served(&at_once) {
-        tokio::time::sleep(PAUSE).await;
+    let mut later = at_once.clone();
+    // 202 says that it will be done, and not that it is.
+    let patience = if end.reply.status == Some(202) { PROMISED } else { PAUSES };
+    for pause in patience.iter().filter(|_| served(&at_once)) {
+        tokio::time::sleep(*pause).await;
+        later = scene::present(trial, "subject-later", Who::A, verb, Some(&a.id), errand).await?;
+        if !served(&later) {
+            break;
+        }
     }
-    let later = scene::present(trial, "subject-later", Who::A, Verb::Post, Some(&a.id), &errand).await?;
-    let latest = scene::present(trial, "subject-later", Who::A, Verb::Post, Some(&a.id), &errand).await?;
-    let after = scene::live(trial, Who::A, &errand).await?;
+    let latest = scene::present(trial, "subject-later", Who::A, verb, Some(&a.id), errand).await?;
+    let after = scene::live(trial, Who::A, errand).await?;
 
     if let Some(halt) = [&at_once, &later, &latest].into_iter().find_map(|answer| answer.unclear()) {
         return Err(halt);
     }
-    let mut observations = Vec::new();
+    let entry = entry(verb);
     let remembers = keep.is_some() && errand::shown(&later, &canary);
     let mut row = match (served(&at_once), served(&later), served(&latest)) {
         (_, true, true) if remembers => {
@@ -75,17 +101,17 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
                 "after DELETE was answered with success, the session still shows what was kept in it: `{}`",
                 canary.long
             );
-            Row::confirmed(&controls, ENTRY, Reason::EndedSessionServed, CHECK.severity, detail)
+            Row::confirmed(&controls, entry, Reason::EndedSessionServed, CHECK.severity, detail)
         }
         (_, true, true) if !unissued.is_honoured() => {
             let detail = "after DELETE was answered with success, the session is still served, while an id that nobody issued is refused";
-            Row::confirmed(&controls, ENTRY, Reason::EndedSessionServed, CHECK.severity, detail.to_owned())
+            Row::confirmed(&controls, entry, Reason::EndedSessionServed, CHECK.severity, detail.to_owned())
         }
         (_, true, true) => {
             let text =
                 "an ended session is served as one that nobody issued is, and shows nothing of what was kept in it";
             observations.push(Observation { id: "unknown-session-served", text: text.to_owned() });
-            Row::refuted(&controls, ENTRY, Reason::SessionWitnessUnusable, text.to_owned())
+            Row::refuted(&controls, entry, Reason::SessionWitnessUnusable, text.to_owned())
         }
         (first, false, false) => {
             if first {
@@ -93,14 +119,20 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
                 observations.push(Observation { id: "ended-session-lingers", text: text.to_owned() });
             }
             let detail = format!("an ended session is refused: {}", trial.clean(&later.said()));
-            Row::refuted(&controls, ENTRY, Reason::SessionGuardHeld, detail)
+            Row::refuted(&controls, entry, Reason::SessionGuardHeld, detail)
         }
         _ => return Err(Halt::errored(Reason::Unstable, "an ended session was served once and refused once")),
     };
-    row.story = [&a.answer, &unissued.answer, &end, &at_once, &later, &after.answer].map(|answer| answer.step).to_vec();
-    Ok(Judgement::over(vec![row], observations))
+    row.story = [&own, &unissued.answer, &end, &at_once, &later, &after.answer].map(|answer| answer.step).to_vec();
+    row.story.dedup();
+    Ok(row)
 }
 
-const ENTRY: &str = "DELETE, then POST";
+fn entry(verb: Verb) -> &'static str {
+    if verb == Verb::Get { "DELETE, then GET" } else { "DELETE, then POST" }
+}
+
 /// What several processes may need to tell each other.
-const PAUSE: Duration = Duration::from_millis(300);
+const PAUSES: &[Duration] = &[Duration::from_millis(300), Duration::from_millis(700)];
+/// What an end that was only promised may need.
+const PROMISED: &[Duration] = &[Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];

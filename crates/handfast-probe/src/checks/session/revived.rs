@@ -81,11 +81,19 @@ async fn of_verb(
             let detail = format!("a request with a session id that nobody issued was carried out: {said}");
             Row::confirmed(&controls, verb.word(), Reason::UnknownSessionServed, severity, detail)
         }
+        _ if let Some(again) = &subject.opened_by_refusal => {
+            let detail = format!(
+                "a session id that nobody issued was refused ({said}), and the same id is served from then on: {}",
+                trial.clean(&again.said())
+            );
+            Row::confirmed(&controls, verb.word(), Reason::UnknownSessionServed, CHECK.severity, detail)
+        }
         _ => {
             let detail = format!("session ids that nobody issued are refused: {said}");
             Row::refuted(&controls, verb.word(), Reason::UnknownSessionRefused, detail)
         }
     };
-    row.story = [&own, &without, &subject.answer, &after].map(|answer| answer.step).to_vec();
+    let again = subject.opened_by_refusal.iter().map(|again| again.step);
+    row.story = [&own, &without, &subject.answer, &after].map(|answer| answer.step).into_iter().chain(again).collect();
     Ok(row)
 }

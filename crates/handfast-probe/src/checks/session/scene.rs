@@ -69,7 +69,9 @@ pub(super) async fn enter(trial: &mut Trial<'_, '_>) -> Result<Errand, Halt> {
     };
     let pairs = errand::look(trial, &first.id, &first.answer).await?;
     let second = live(trial, Who::A, &plain).await?;
-    let found = errand::choose(trial, pairs, &first.id, &second.id, plain).await?;
+    let mut found = errand::choose(trial, pairs, &first.id, &second.id, plain).await?;
+    trial.session.target.end_visits().await;
+    found.honest = live(trial, Who::A, &found).await?.answer.result().cloned();
     trial.session.errand = Some(found.clone());
     trial.session.target.end_visits().await;
     Ok(found)
@@ -155,6 +157,8 @@ pub(super) struct Unissued {
     pub(super) answer: Answer,
     /// How it was refused; a second one was refused in the same words.
     pub(super) words: Option<String>,
+    /// It was refused and works since, while others are refused as before: the refusal itself has opened a session.
+    pub(super) opened_by_refusal: Option<Answer>,
 }
 
 impl Unissued {
@@ -189,7 +193,18 @@ pub(super) async fn unissued(
         return Err(second.lost().unwrap_or_else(|| Halt::errored(Reason::Unstable, detail)));
     }
     let words = words(&answer, &id).filter(|said| words(&second, &other).as_ref() == Some(said));
-    Ok(Unissued { id, answer, words })
+    let mut opened_by_refusal = None;
+    if refusal(&answer).is_some() {
+        let again = present(trial, "unknown-session-again", who, verb, Some(&id), errand).await?;
+        if again.disposition == Disposition::Accepted {
+            let third = present(trial, "unknown-session-again", who, verb, Some(&id), errand).await?;
+            let fresh = made_up(trial, like);
+            let fresh = present(trial, "unknown-session", who, verb, Some(&fresh), errand).await?;
+            let steady = third.disposition == Disposition::Accepted && refusal(&fresh).is_some();
+            opened_by_refusal = Some(again).filter(|_| steady);
+        }
+    }
+    Ok(Unissued { id, answer, words, opened_by_refusal })
 }
 
 /// The controls of most checks: A's session works, and ids that nobody issued were presented by A.

@@ -5,6 +5,7 @@ use crate::{
     checks,
     disposition::Disposition,
     errand::Errand,
+    forge,
     identity::Who,
     target::session::Verb,
     trial::{Answer, Trial},
@@ -82,6 +83,11 @@ async fn of_verb(
     if decisive.disposition == Disposition::Accepted || subject.is_honoured() {
         let text = format!("nothing is refused here, so there is no status to look at: {}", decisive.said());
         return Err(Halt::skipped(Reason::UnknownSessionServed, trial.clean(&text)));
+    }
+    // Whoever signs ids tells one that was made up by its form, before looking for any session.
+    if past.is_none() && forge::resigned(&subject.id).is_some() {
+        let text = format!("an id that was made up is refused, but its form may be why: {}", decisive.said());
+        return Err(Halt::skipped(Reason::SessionWitnessUnusable, trial.clean(&text)));
     }
     let status = |answer: &Answer| answer.reply.status.unwrap_or_default();
     if status(decisive) == 404 && status(&subject.answer) != 404 {

@@ -3,12 +3,13 @@
 use crate::{
     check::{Check, Level, Running},
     checks,
+    disposition::Disposition,
     identity::Who,
     trial::Trial,
-    verdict::{Halt, Judgement, Negative, Reason, Severity},
+    verdict::{Halt, Judgement, Negative, Observation, Reason, Row, Severity, Verdict},
 };
 
-use super::scene::{self, Words};
+use super::scene::{self, Door, Words};
 
 /// The check of no token at all.
 pub(super) static NONE: Check = Check {
@@ -55,6 +56,28 @@ async fn none(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let severity = if open { Severity::Medium } else { NONE.severity };
     let words = Words { taken: Reason::NoTokenNeeded, severity, what: "a caller without a token" };
     let row = scene::row(trial, &door, &controls, &subject, &words);
+    unless_public(trial, &door, row).await
+}
+
+/// Some calls may be meant for everybody: where another harmless one is refused without a token, and to A it is not, the
+/// server does look, and what is open is open by choice.
+async fn unless_public(trial: &mut Trial<'_, '_>, open: &Door, row: Row) -> Result<Judgement, Halt> {
+    let others = scene::harmless(trial).into_iter().filter(|call| *call != open.call);
+    for call in others.filter(|_| row.verdict == Verdict::Confirmed) {
+        let door = match scene::enter_with(trial, call).await {
+            Ok(door) => door,
+            Err(halt) if halt.reason == Reason::ControlFailed => continue,
+            Err(halt) => return Err(halt),
+        };
+        let subject = scene::subject(trial, &door, Who::Nobody).await?;
+        if matches!(subject.answer.disposition, Disposition::Refused(_)) {
+            let words =
+                Words { taken: Reason::NoTokenNeeded, severity: NONE.severity, what: "a caller without a token" };
+            let refused = scene::row(trial, &door, &door.any_controls()?, &subject, &words);
+            let text = format!("{} is carried out without a token: is it meant for everybody?", open.entry());
+            return Ok(Judgement::over(vec![refused], vec![Observation { id: "public-call", text }]));
+        }
+    }
     Ok(Judgement::over(vec![row], Vec::new()))
 }
 
@@ -73,5 +96,5 @@ async fn beside_a_bad_one(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> 
     let what = "a caller without a token, while a bad one is refused,";
     let words = Words { taken: Reason::NoTokenNeeded, severity: STRONGER.severity, what };
     let row = scene::row(trial, &door, &controls, &subject, &words);
-    Ok(Judgement::over(vec![row], Vec::new()))
+    unless_public(trial, &door, row).await
 }

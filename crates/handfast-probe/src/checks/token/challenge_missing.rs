@@ -36,7 +36,7 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
 async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let door = scene::enter(trial).await?;
     let controls = door.any_controls()?;
-    let without = scene::knock(trial, "no-token", Who::Nobody, &door.call).await?;
+    let without = scene::knock(trial, "no-token", Who::Nobody, &door).await?;
     if without.reply.status != Some(401) {
         let detail = format!("a call without a token is not answered with 401: {}", without.said());
         return Err(without.lost().unwrap_or_else(|| Halt::skipped(Reason::NothingWasRefused, detail)));

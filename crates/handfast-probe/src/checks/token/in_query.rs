@@ -35,7 +35,7 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
 async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let door = scene::enter(trial).await?;
     let controls = door.controls()?;
-    let without = scene::knock(trial, "no-token", Who::Nobody, &door.call).await?;
+    let without = scene::knock(trial, "no-token", Who::Nobody, &door).await?;
     if without.disposition == Disposition::Accepted {
         let detail = "the call is carried out without any token: where one stands makes no difference";
         return Err(Halt::skipped(Reason::NothingWasRefused, detail));

@@ -2,6 +2,7 @@
 
 mod absent;
 mod challenge_missing;
+mod forged;
 mod in_query;
 mod scene;
 mod worthless;
@@ -15,6 +16,7 @@ pub const CHECKS: &[&Check] = &[
     &worthless::EXPIRED,
     &absent::NONE,
     &absent::STRONGER,
+    &forged::CHECK,
     &in_query::CHECK,
     &challenge_missing::CHECK,
 ];

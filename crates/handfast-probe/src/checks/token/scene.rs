@@ -16,7 +16,7 @@ use crate::{
     surface::Tool,
     target::{
         Call, Era,
-        session::{Verb, Visit},
+        session::{Issues, Verb, Visit},
     },
     trial::{Answer, Trial},
     verdict::{ControlPlan, Controls, Halt, Negative, Reason, Row, Severity},
@@ -25,6 +25,8 @@ use crate::{
 /// The call that is made at the door, and A's answer to it.
 pub(super) struct Door {
     pub(super) call: Call,
+    /// The session of A's that it is made in; `None` where everybody comes for the first time.
+    session: Option<String>,
     pub(super) own: Answer,
     /// How a token that nobody issued is answered.
     pub(super) unissued: Answer,
@@ -36,17 +38,52 @@ pub(super) struct Door {
 /// The missing precondition, by name.
 pub(super) async fn enter(trial: &mut Trial<'_, '_>) -> Result<Door, Halt> {
     real(trial)?;
-    let call = harmless(trial);
-    let own = knock(trial, "own-token", Who::A, &call).await?;
-    let again = knock(trial, "own-token", Who::A, &call).await?;
-    for answer in [&own, &again] {
+    let call = harmless(trial).remove(0);
+    enter_with(trial, call).await
+}
+
+/// The same with a call that is given.
+pub(super) async fn enter_with(trial: &mut Trial<'_, '_>, call: Call) -> Result<Door, Halt> {
+    let own = first_time(trial, "own-token", Who::A, &call).await?;
+    let again = first_time(trial, "own-token", Who::A, &call).await?;
+    lets_in(&[&own, &again])?;
+    let unissued = first_time(trial, "unissued-token", Who::Impostor, &call).await?;
+    Ok(Door { call, session: None, own, unissued })
+}
+
+/// The same within a session that A has opened: a server may look at a token when a session begins, and not after that.
+/// `None` where there are no sessions.
+pub(super) async fn enter_session(trial: &mut Trial<'_, '_>) -> Result<Option<Door>, Halt> {
+    let Issues::Ids(_) = trial.session.target.issues_sessions().await else { return Ok(None) };
+    let opening = trial.session.target.opening();
+    let opened = trial.visit("opens", Who::A, &Visit { verb: Verb::Post, session: None, call: Some(&opening) }).await?;
+    lets_in(&[&opened])?;
+    let Some(id) = opened.issued else { return Ok(None) };
+    trial.session.target.ready(Who::A, &id).await;
+    // A server of both eras may have other tools in its sessions: a listing is there in any case.
+    let mut calls = harmless(trial).into_iter().take(1).chain([Call::new("tools/list", Object::new())]);
+    let (call, own) = loop {
+        let Some(call) = calls.next() else { return Ok(None) };
+        let visit = Visit { verb: Verb::Post, session: Some(&id), call: Some(&call) };
+        let own = trial.visit("own-token", Who::A, &visit).await?;
+        if !matches!(own.disposition, Disposition::Refused(_)) {
+            break (call, own);
+        }
+    };
+    lets_in(&[&own])?;
+    let visit = Visit { verb: Verb::Post, session: Some(&id), call: Some(&call) };
+    let unissued = trial.visit("unissued-token", Who::Impostor, &visit).await?;
+    Ok(Some(Door { call, session: Some(id), own, unissued }))
+}
+
+fn lets_in(answers: &[&Answer]) -> Result<(), Halt> {
+    for answer in answers {
         if answer.disposition != Disposition::Accepted {
             let detail = format!("A's own call was not carried out: {}", answer.said());
             return Err(answer.unclear().unwrap_or_else(|| Halt::errored(Reason::ControlFailed, detail)));
         }
     }
-    let unissued = knock(trial, "unissued-token", Who::Impostor, &call).await?;
-    Ok(Door { call, own, unissued })
+    Ok(())
 }
 
 /// There are tokens over HTTP only, and only real ones show anything.
@@ -64,22 +101,39 @@ pub(super) fn real(trial: &Trial<'_, '_>) -> Result<(), Halt> {
     Ok(())
 }
 
-/// A call that changes nothing: a tool that tells its caller who it is, one that only reads, or the listing.
-fn harmless(trial: &Trial<'_, '_>) -> Call {
+/// Calls that change nothing, the most telling first: a tool that tells its caller who it is, those that only read, or the
+/// listing.
+pub(super) fn harmless(trial: &Trial<'_, '_>) -> Vec<Call> {
     let tools = &trial.session.surface.tools;
-    if let Some(call) = errand::who_am_i(tools, |tool| trial.session.may_call(tool)) {
-        return call;
-    }
     let reads = |tool: &&Tool| tool.read_only && discovery::required(tool).is_empty() && trial.session.may_call(tool);
-    match tools.iter().find(reads) {
-        Some(tool) => discovery::tool_call(tool, Object::new()),
-        None => Call::new("tools/list", Object::new()),
+    let mut calls: Vec<Call> = errand::who_am_i(tools, |tool| trial.session.may_call(tool)).into_iter().collect();
+    for tool in tools.iter().filter(reads) {
+        let call = discovery::tool_call(tool, Object::new());
+        if calls.len() < MOST_HARMLESS && calls.iter().all(|known| known.title() != call.title()) {
+            calls.push(call);
+        }
+    }
+    if calls.is_empty() { vec![Call::new("tools/list", Object::new())] } else { calls }
+}
+
+/// How many calls are tried at most.
+const MOST_HARMLESS: usize = 6;
+
+/// Makes the call as the door's, or as somebody who comes for the first time.
+pub(super) async fn knock(trial: &mut Trial<'_, '_>, step: &str, who: Who, door: &Door) -> Result<Answer, Halt> {
+    match &door.session {
+        None => first_time(trial, step, who, &door.call).await,
+        session => {
+            trial
+                .visit(step, who, &Visit { verb: Verb::Post, session: session.as_deref(), call: Some(&door.call) })
+                .await
+        }
     }
 }
 
 /// Makes the call as somebody who comes for the first time: where the server wants sessions, one is opened on the way, and
 /// a refusal to open it is the answer.
-pub(super) async fn knock(trial: &mut Trial<'_, '_>, step: &str, who: Who, call: &Call) -> Result<Answer, Halt> {
+pub(super) async fn first_time(trial: &mut Trial<'_, '_>, step: &str, who: Who, call: &Call) -> Result<Answer, Halt> {
     if *trial.session.target.era() == Era::Modern {
         return trial.call(step, who, call).await;
     }
@@ -121,7 +175,10 @@ impl Door {
 
     /// What the call is, as the row's name.
     pub(super) fn entry(&self) -> String {
-        self.call.title()
+        match self.session {
+            None => self.call.title(),
+            Some(_) => format!("{} in a session of A's", self.call.title()),
+        }
     }
 }
 
@@ -133,9 +190,9 @@ pub(super) struct Subject {
 
 /// Tries it.
 pub(super) async fn subject(trial: &mut Trial<'_, '_>, door: &Door, who: Who) -> Result<Subject, Halt> {
-    let answer = knock(trial, "subject", who, &door.call).await?;
-    let again = knock(trial, "subject-again", who, &door.call).await?;
-    let after = knock(trial, "own-token-again", Who::A, &door.call).await?;
+    let answer = knock(trial, "subject", who, door).await?;
+    let again = knock(trial, "subject-again", who, door).await?;
+    let after = knock(trial, "own-token-again", Who::A, door).await?;
     if let Some(halt) = answer.unclear().or_else(|| again.unclear()) {
         return Err(halt);
     }

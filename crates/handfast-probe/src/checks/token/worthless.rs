@@ -98,7 +98,20 @@ async fn audience(trial: &mut Trial<'_, '_>, who: Who, missing: Reason, whom: &s
         let shared = its.iter().any(|audience| own.contains(audience));
         shared.then(|| format!("the token for {whom} has an audience of A's own token"))
     };
-    try_it(trial, who, missing, &words, unfit).await
+    let mut judgement = try_it(trial, who, missing, &words, unfit).await?;
+    match within(trial, who, &words).await {
+        Ok(row) => judgement.rows.extend(row),
+        Err(halt) => judgement.rows.push(Row::halted("in a session of A's", halt)),
+    }
+    Ok(Judgement::over(judgement.rows, judgement.observations))
+}
+
+/// The same within a session that A has opened with its own token.
+async fn within(trial: &mut Trial<'_, '_>, who: Who, words: &Words) -> Result<Option<Row>, Halt> {
+    let Some(door) = scene::enter_session(trial).await? else { return Ok(None) };
+    let controls = door.controls()?;
+    let subject = scene::subject(trial, &door, who).await?;
+    Ok(Some(scene::row(trial, &door, &controls, &subject, words)))
 }
 
 /// The same with audiences that are nearly right, where an issuer gave tokens for them: each is a row of its own.

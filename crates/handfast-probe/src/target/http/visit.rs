@@ -6,6 +6,7 @@ use std::time::Duration;
 use handfast_wire::{
     headers as wire,
     message::{self, Message, Response},
+    sse,
 };
 use reqwest::{
     Method,
@@ -13,7 +14,10 @@ use reqwest::{
 };
 
 use super::{Body, CLOSING, Fault, Http, Identity, Reply, SHOWN_OF_BARE_BODY, chain, fault, is_stream};
-use crate::target::session::{Sending, Verb, Visited};
+use crate::{
+    clock::Deadline,
+    target::session::{Sending, Verb, Visited},
+};
 
 impl Http {
     /// Sends one request with this session id, and reads the answer; of a stream that GET attaches, only that it is there.
@@ -72,8 +76,8 @@ impl Http {
         let stream = sending.verb == Verb::Get && status.is_success() && is_stream(&response);
         let reply = match sending.request {
             Some(request) => self.read(response, request).await,
-            // A stream never ends by itself: that it is attached is all that there is to know.
-            None if stream => Reply { status: Some(status.as_u16()), body: Body::Bare(String::new()) },
+            // A stream never ends by itself: that it is attached is all that there is to know, but for a refusal in it.
+            None if stream => Reply { status: Some(status.as_u16()), body: first_words(response).await },
             None => match text_of(response, LONGEST_WORDS).await {
                 Ok(text) => Reply { status: Some(status.as_u16()), body: error_or_words(text) },
                 Err(lost) => fault(Some(status.as_u16()), lost),
@@ -104,10 +108,41 @@ impl Http {
             let sent = client.get(url).headers(headers).send().await;
             let response = sent.map_err(|error| Fault::Closed(chain(&error.without_url())))?;
             let status = response.status().as_u16();
-            Ok((status, text_of(response, LONGEST_PAGE).await?))
+            Ok((status, beginning_of(response, LONGEST_PAGE).await?))
         };
         tokio::time::timeout(timeout, reading).await.unwrap_or(Err(Fault::TimedOut(timeout)))
     }
+}
+
+/// What a page says: one that never ends, as a stream of events, is left after a while.
+async fn beginning_of(mut response: reqwest::Response, limit: usize) -> Result<String, Fault> {
+    let mut bytes = Vec::new();
+    let until = Deadline::after(CLOSING);
+    while bytes.len() < limit {
+        let Some(left) = until.left() else { break };
+        match tokio::time::timeout(left, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => bytes.extend_from_slice(&chunk),
+            Ok(Ok(None)) | Err(_) => break,
+            Ok(Err(error)) => return Err(Fault::Closed(chain(&error.without_url()))),
+        }
+    }
+    bytes.truncate(limit);
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// What a stream begins with: a refusal, or nothing that matters. Whoever waits for something to tell is not waited for.
+async fn first_words(mut response: reqwest::Response) -> Body {
+    let mut decoder = sse::Decoder::new(LONGEST_WORDS);
+    let reading = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            let Ok(events) = decoder.push(&chunk) else { break };
+            if let Some(event) = events.into_iter().find(|event| !event.data.is_empty()) {
+                return error_or_words(event.data);
+            }
+        }
+        Body::Bare(String::new())
+    };
+    tokio::time::timeout(FIRST_WORDS, reading).await.unwrap_or_else(|_| Body::Bare(String::new()))
 }
 
 /// A server may refuse a stream or an end by a JSON-RPC error, whatever the status says.
@@ -140,5 +175,7 @@ fn method_of(verb: Verb) -> Method {
     }
 }
 
+/// How long a stream is listened to.
+const FIRST_WORDS: Duration = Duration::from_millis(150);
 const LONGEST_WORDS: usize = 4096;
 const LONGEST_PAGE: usize = 256 * 1024;

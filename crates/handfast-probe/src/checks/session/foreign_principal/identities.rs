@@ -1,5 +1,7 @@
 //! Control 0: does the server tell A and B apart at all? If it does not, B's use of A's session says nothing.
 
+use std::collections::BTreeMap;
+
 use crate::{
     disposition::Disposition,
     errand::Errand,
@@ -20,11 +22,12 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn is_a(&self, answer: &Answer) -> bool {
-        names(answer, &self.a)
+        names(answer, &self.a) && !(self.b.contains(&self.a) && names(answer, &self.b))
     }
 
+    /// A name that stands in the other's, as `test` in `test-2`, is not read out of it.
     pub(super) fn is_b(&self, answer: &Answer) -> bool {
-        names(answer, &self.b)
+        names(answer, &self.b) && !(self.a.contains(&self.b) && names(answer, &self.a))
     }
 }
 
@@ -40,16 +43,18 @@ fn names(answer: &Answer, name: &str) -> bool {
 pub(super) async fn told_apart(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Option<Names>, Halt> {
     let mut alike = None;
     if let Some(call) = &errand.who_am_i {
-        let a = name_of(trial, Who::A, errand, call).await?;
-        let b = name_of(trial, Who::B, errand, call).await?;
-        let again = name_of(trial, Who::A, errand, call).await?;
-        match (a, b) {
-            (Some(a), Some(b)) if a != b && again.as_ref() == Some(&a) => {
-                return Ok(Some(Names { a, b }));
-            }
-            (Some(a), Some(b)) if a == b => alike = Some(a),
-            _ => {}
+        let a = names_of(trial, Who::A, errand, call).await?;
+        let b = names_of(trial, Who::B, errand, call).await?;
+        let again = names_of(trial, Who::A, errand, call).await?;
+        // One place of several may be the same for both, such as the account that they belong to.
+        let apart = a.iter().find_map(|(at, a)| {
+            let b = b.get(at).filter(|b| *b != a && again.get(at) == Some(a))?;
+            Some(Names { a: a.clone(), b: b.clone() })
+        });
+        if apart.is_some() {
+            return Ok(apart);
         }
+        alike = a.into_iter().find(|(at, a)| b.get(at) == Some(a)).map(|(_, a)| a);
     }
     trial.session.target.end_visits().await;
     if let Some(name) = alike {
@@ -67,16 +72,26 @@ pub(super) async fn told_apart(trial: &mut Trial<'_, '_>, errand: &Errand) -> Re
     Err(Halt::skipped(Reason::IdentitiesNotDistinguished, detail))
 }
 
-/// Whom the server takes a caller for, in a session of that caller's own.
-async fn name_of(trial: &mut Trial<'_, '_>, who: Who, errand: &Errand, call: &Call) -> Result<Option<String>, Halt> {
+/// Whom the server takes a caller for, in a session of that caller's own: names, by their place.
+async fn names_of(
+    trial: &mut Trial<'_, '_>,
+    who: Who,
+    errand: &Errand,
+    call: &Call,
+) -> Result<BTreeMap<String, String>, Halt> {
     let own = scene::live(trial, who, errand).await?;
     let answer = scene::post(trial, "who-am-i", who, Some(&own.id), call).await?;
-    let Some(result) = answer.result().filter(|_| answer.disposition == Disposition::Accepted) else { return Ok(None) };
-    let given = marker::names_given(result).into_values().next();
+    let Some(result) = answer.result().filter(|_| answer.disposition == Disposition::Accepted) else {
+        return Ok(BTreeMap::new());
+    };
+    let mut names = marker::names_given(result);
     let whole = marker::visible_text(result).trim().to_owned();
-    let is_name = !whole.is_empty() && whole.len() <= 200 && !whole.contains(char::is_whitespace);
+    if names.is_empty() && !whole.is_empty() && whole.len() <= 200 && !whole.contains(char::is_whitespace) {
+        names.insert("the whole answer".to_owned(), whole);
+    }
     // Shorter ones stand in any text.
-    Ok(given.or_else(|| is_name.then_some(whole)).filter(|name| name.chars().count() >= SHORTEST_NAME))
+    names.retain(|_, name| name.chars().count() >= SHORTEST_NAME);
+    Ok(names)
 }
 
 /// Whether no session is opened for nobody and for an impostor: then the server knows the credentials that it takes, and

@@ -1,6 +1,9 @@
 //! Whoever shows no token, or one that nobody issued, with A's session id: the id alone would be enough then.
 
+use std::time::Duration;
+
 use crate::{
+    clock::Deadline,
     disposition::Disposition,
     errand::{self, Errand},
     identity::Who,
@@ -9,7 +12,7 @@ use crate::{
     verdict::{ControlPlan, Halt, Reason, Row, Severity},
 };
 
-use super::{plant, scene};
+use super::{plant, scene, verbs};
 
 /// Who comes, by which verb.
 pub(super) const COMERS: [(Who, Verb); 4] =
@@ -28,6 +31,7 @@ pub(super) async fn come(trial: &mut Trial<'_, '_>, who: Who, verb: Verb, errand
     let tried = scene::live(trial, Who::A, errand).await?;
     let own = scene::present(trial, "owner-use", Who::A, verb, Some(&tried.id), errand).await?;
     scene::offered(&own, verb)?;
+    let opened = Deadline::after(Duration::ZERO);
     let a = scene::live(trial, Who::A, errand).await?;
     let unissued = scene::unissued(trial, who, verb, &a, errand).await?;
     let canary = plant(trial, &a, errand).await?;
@@ -58,6 +62,9 @@ pub(super) async fn come(trial: &mut Trial<'_, '_>, who: Who, verb: Verb, errand
         && let Some(halt) = subject.unclear()
     {
         return Err(halt);
+    }
+    if verb == Verb::Delete && taken {
+        verbs::goes_on(trial, opened.elapsed(), errand).await?;
     }
     let said = trial.clean(&subject.said());
     let mut row = if taken && unissued.is_honoured() && !shown && verb != Verb::Delete {

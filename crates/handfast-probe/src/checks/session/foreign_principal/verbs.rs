@@ -1,6 +1,9 @@
 //! The verbs that carry no message: GET attaches a stream to a session, DELETE ends one.
 
+use std::time::Duration;
+
 use crate::{
+    clock::Deadline,
     disposition::Disposition,
     errand::Errand,
     identity::Who,
@@ -11,12 +14,19 @@ use crate::{
 
 use super::scene;
 
-/// Is B's stream attached to A's session?
-pub(super) async fn get(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Row, Halt> {
+/// Is B served in A's session, where the call brings nothing that is A's: a listing, or a stream that is attached?
+/// `apart` says that B has a part of A's session for itself.
+pub(super) async fn served(trial: &mut Trial<'_, '_>, verb: Verb, errand: &Errand, apart: bool) -> Result<Row, Halt> {
+    let (entry, what, worth) = match verb {
+        Verb::Get => ("GET", "stream", "B hears what is meant for A"),
+        _ => (LISTING, "listing", "the id alone decides"),
+    };
+    let listing = Errand::plain("tools/list");
+    let asked = if verb == Verb::Get { errand } else { &listing };
     let b = scene::live(trial, Who::B, errand).await?;
-    let own = scene::present(trial, "stranger-own-stream", Who::B, Verb::Get, Some(&b.id), errand).await?;
-    scene::offered(&own, Verb::Get)?;
-    let unissued = scene::unissued(trial, Who::B, Verb::Get, &b, errand).await?;
+    let own = scene::present(trial, "stranger-own-use", Who::B, verb, Some(&b.id), asked).await?;
+    scene::offered(&own, verb)?;
+    let unissued = scene::unissued(trial, Who::B, verb, &b, asked).await?;
     // No stream was attached to this one yet: a server may take one for each session.
     let a = scene::live(trial, Who::A, errand).await?;
     scene::distinct(&a, &b)?;
@@ -25,7 +35,7 @@ pub(super) async fn get(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Ro
     plan.presents_unissued(&unissued.answer, std::slice::from_ref(&unissued.id))?;
     let controls = plan.hold()?;
 
-    let subject = scene::present(trial, "subject", Who::B, Verb::Get, Some(&a.id), errand).await?;
+    let subject = scene::present(trial, "subject", Who::B, verb, Some(&a.id), asked).await?;
     let after = scene::still_live(trial, &a, errand).await?;
 
     if let Some(halt) = subject.unclear() {
@@ -34,29 +44,38 @@ pub(super) async fn get(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Ro
     let said = trial.clean(&subject.said());
     let mut row = match subject.disposition {
         Disposition::Accepted if unissued.is_honoured() => {
-            let text = "a stream is attached whatever the session id says".to_owned();
-            Row::refuted(&controls, "GET", Reason::SessionWitnessUnusable, text)
+            let text = format!("a {what} is given whatever the session id says");
+            Row::refuted(&controls, entry, Reason::SessionWitnessUnusable, text)
+        }
+        Disposition::Accepted if apart => {
+            let text = format!("B is given a {what}, and has a part of A's session for itself");
+            Row::refuted(&controls, entry, Reason::SessionWitnessUnusable, text)
         }
         Disposition::Accepted => {
-            let detail = "B's stream was attached to A's session, while an id that nobody issued is refused: B hears what is meant for A";
-            Row::confirmed(&controls, "GET", Reason::SessionNotBound, Severity::Medium, detail.to_owned())
+            let severity = if verb == Verb::Get { Severity::Medium } else { Severity::Low };
+            let detail = format!(
+                "B was given a {what} under A's session id, while an id that nobody issued is refused: {worth}"
+            );
+            Row::confirmed(&controls, entry, Reason::SessionNotBound, severity, detail)
         }
-        _ => Row::refuted(
-            &controls,
-            "GET",
-            Reason::SessionBound,
-            format!("no stream of B's is attached to A's session: {said}"),
-        ),
+        _ => {
+            let detail = format!("B is given no {what} under A's session id: {said}");
+            Row::refuted(&controls, entry, Reason::SessionBound, detail)
+        }
     };
     row.story = [&own, &unissued.answer, &a.answer, &subject, &after].map(|answer| answer.step).to_vec();
     Ok(row)
 }
+
+/// The row of a listing.
+pub(super) const LISTING: &str = "POST tools/list";
 
 /// Can B end A's session? Whatever DELETE answers: what counts is whether A can still use it.
 pub(super) async fn delete(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Row, Halt> {
     let b = scene::live(trial, Who::B, errand).await?;
     let own = scene::present(trial, "stranger-ends-own", Who::B, Verb::Delete, Some(&b.id), errand).await?;
     scene::offered(&own, Verb::Delete)?;
+    let opened = Deadline::after(Duration::ZERO);
     let a = scene::live(trial, Who::A, errand).await?;
     scene::distinct(&a, &b)?;
     let unissued = scene::unissued(trial, Who::B, Verb::Delete, &a, errand).await?;
@@ -77,8 +96,8 @@ pub(super) async fn delete(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result
     let said = trial.clean(&subject.said());
     let mut row = match alive {
         [false, false] => {
-            // The server itself must still be there for A.
-            scene::live(trial, Who::A, errand).await?;
+            // The server itself must still be there for A, and its sessions must not end by themselves.
+            goes_on(trial, opened.elapsed(), errand).await?;
             let detail = format!(
                 "B ended A's session: it worked before, and after B's DELETE A is told `{}`; a DELETE of an id that nobody issued had left it alone",
                 after.said()
@@ -100,4 +119,22 @@ pub(super) async fn delete(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result
     };
     row.story = [&a.answer, &unissued.answer, &untouched, &subject, &after].map(|answer| answer.step).to_vec();
     Ok(row)
+}
+
+/// Sees that a session of A's that nobody ends is there after as long a time and as many calls.
+///
+/// # Errors
+/// [`Reason::Unstable`] where it is not: what looked like an end was the end of its time.
+pub(super) async fn goes_on(trial: &mut Trial<'_, '_>, as_long: Duration, errand: &Errand) -> Result<(), Halt> {
+    let opened = Deadline::after(Duration::ZERO);
+    let a = scene::live(trial, Who::A, errand).await?;
+    scene::still_live(trial, &a, errand).await?;
+    tokio::time::sleep(as_long.saturating_sub(opened.elapsed())).await;
+    let after = scene::post(trial, "left-alone", Who::A, Some(&a.id), &errand.call).await?;
+    if after.disposition == Disposition::Accepted {
+        return Ok(());
+    }
+    let detail =
+        format!("a session of A's that nobody ended is gone after {} ms: {}", as_long.as_millis(), after.said());
+    Err(after.unclear().unwrap_or_else(|| Halt::errored(Reason::Unstable, detail)))
 }
