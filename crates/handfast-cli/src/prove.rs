@@ -4,7 +4,7 @@
 mod matrix;
 mod served;
 
-use std::{fmt::Write, process::ExitCode};
+use std::{collections::BTreeMap, fmt::Write, process::ExitCode};
 
 use handfast_probe::{
     evidence::Step,
@@ -78,9 +78,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
             direction.name,
             if holds { "holds" } else { "FAILS" }
         );
-        for check in &report.checks {
-            let _ = writeln!(text, "      {:<9}  {}  [{}]", check.verdict.word(), check.id, check.reason.slug());
-        }
+        text.push_str(&verdicts(&report));
         for claim in &claims {
             let _ = writeln!(text, "      {}  {}", if claim.holds { "ok   " } else { "FALSE" }, claim.text);
         }
@@ -112,6 +110,25 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         Format::Json => output::print(&format!("{written:#}\n"))?,
     }
     Ok(if failed == 0 && unproved.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(1) })
+}
+
+/// A line for each check, and one for all that were skipped for the same reason.
+fn verdicts(report: &Report) -> String {
+    let mut text = String::new();
+    let mut skipped: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for check in &report.checks {
+        match check.verdict {
+            Verdict::Skipped => skipped.entry(check.reason.slug()).or_default().push(check.id),
+            _ => {
+                let _ = writeln!(text, "      {:<9}  {}  [{}]", check.verdict.word(), check.id, check.reason.slug());
+            }
+        }
+    }
+    for (reason, ids) in skipped {
+        let others = if ids.len() > 1 { format!(" and {} others", ids.len() - 1) } else { String::new() };
+        let _ = writeln!(text, "      {:<9}  {}{others}  [{reason}]", "skipped", ids[0]);
+    }
+    text
 }
 
 async fn probed(direction: &Direction) -> Result<Report, Failure> {

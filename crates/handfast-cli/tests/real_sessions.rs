@@ -174,6 +174,6 @@ fn behind_the_layers_nothing_is_found_on_any_of_them() {
         // The issuer gives tokens for any server, also for those that are nearly this one.
         let checks = found.0["checks"].as_array().expect("checks");
         let audience = checks.iter().find(|check| check["id"] == "token-foreign-audience").expect("a check");
-        assert_eq!(audience["evidence"]["entry_points"].as_array().map(Vec::len), Some(5), "{audience}");
+        assert_eq!(audience["evidence"]["entry_points"].as_array().map(Vec::len), Some(6), "{audience}");
     }
 }

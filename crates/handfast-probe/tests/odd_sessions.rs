@@ -252,3 +252,51 @@ async fn pages_that_do_not_work_and_pages_that_do_not_end() {
     assert_eq!(verdict(check(&found, "session-disclosed")), "refuted session-guard-held");
     assert!(took.as_secs() < 15, "{took:?}");
 }
+
+/// Without B nothing shows whether B would be refused, whoever else is.
+#[tokio::test]
+async fn a_stranger_who_is_refused_everything_refutes_nothing() {
+    let act = |request: &Recorded| match request.token() {
+        Some("alice") => Act::Forward,
+        _ if request.path == "/mcp" => Act::Status(401, Vec::new()),
+        _ => Act::Forward,
+    };
+    for twin in ["sessions", "unbound-sessions"] {
+        let found = report_of(twin, act).await;
+        assert_eq!(verdict(check(&found, FOREIGN)), "skipped second-identity-not-live", "{twin}");
+    }
+    // What the others show is not lost.
+    let mut found = report_of("no-token-in-session", |request| match request.token() {
+        Some("alice") | None => Act::Forward,
+        _ => Act::Status(401, Vec::new()),
+    })
+    .await;
+    assert_eq!(verdict(check(&found, FOREIGN)), "confirmed session-not-bound high");
+    found.checks.retain(|check| check.id == FOREIGN);
+    let text = handfast_probe::format::text::write(&found, false);
+    assert!(text.contains("not tested: POST [second-identity-not-live]"), "{text}");
+}
+
+/// Where the profile names a user of another tenant, and tenants are not told apart, that user is in A's session.
+#[tokio::test]
+async fn another_tenant_is_a_stranger_as_well() {
+    let of_tenant = || support::alice_and_bob().with(handfast_probe::identity::Who::OtherTenant, "alice@other".into());
+    let mixed_up = |request: &Recorded| match request.token() {
+        Some("alice@other") => Act::As("alice"),
+        _ => Act::Forward,
+    };
+    let found = with_identities("sessions", of_tenant(), mixed_up).await;
+    let row = &entry(check(&found, FOREIGN), "POST by another tenant").row;
+    assert_eq!(verdict(check(&found, FOREIGN)), "confirmed session-not-bound high");
+    assert!(row.detail.contains("tenants are not told apart"), "{}", row.detail);
+
+    let found = with_identities("sessions", of_tenant(), |_| Act::Forward).await;
+    assert_eq!(entry(check(&found, FOREIGN), "POST by another tenant").row.verdict, Verdict::Refuted);
+    let unknown = |request: &Recorded| match request.token() {
+        Some("alice@other") => Act::Status(401, Vec::new()),
+        _ => Act::Forward,
+    };
+    let found = with_identities("sessions", of_tenant(), unknown).await;
+    let row = &entry(check(&found, FOREIGN), "POST by another tenant").row;
+    assert_eq!((row.verdict, row.reason.slug()), (Verdict::Skipped, "second-identity-not-live"));
+}

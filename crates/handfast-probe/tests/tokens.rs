@@ -333,3 +333,36 @@ async fn a_token_that_bears_no_signature_cannot_be_forged_so() {
     let found = report_of("gated", all()).await;
     assert_eq!(verdict(check(&found, "token-forged")), "skipped no-signature-seen");
 }
+
+/// What is put in the place of a token, by mistake, is refused for that, and shows nothing.
+#[tokio::test]
+async fn a_token_that_is_none_of_as_is_not_tried() {
+    let own = jwt(json!({"iss": "https://id", "sub": "alice", "aud": "https://h"}));
+    let of = |iss: &str, sub: &str| jwt(json!({"iss": iss, "sub": sub, "aud": "https://other"}));
+    let found = async |token: String| {
+        let named = Identities::new(Some(own.clone().into()), Some("bob".into())).expect("they differ");
+        let own = own.clone();
+        let report = fronted("any-audience", named.with(Who::WrongAudience, token.into()), move |request| {
+            if request.token() == Some(own.as_str()) { Act::As("alice") } else { Act::Forward }
+        });
+        let report = report.await;
+        let found = check(&report, "token-foreign-audience");
+        (verdict(found), found.detail.clone())
+    };
+    for (token, why) in [
+        ("junk".to_owned(), "one alone is a JSON Web Token"),
+        (of("https://elsewhere", "alice"), "another `iss`"),
+        (of("https://id", "carol"), "another `sub`"),
+    ] {
+        let (said, detail) = found(token).await;
+        assert_eq!(said, "skipped needs-identity:wrong-audience", "{detail}");
+        assert!(detail.contains(why), "{detail}");
+    }
+    assert_eq!(found(of("https://id", "alice")).await.0, "refuted token-refused");
+
+    // Where A's own says nothing either, that is said.
+    let named = alice_and_bob().with(Who::WrongAudience, "typo".into());
+    let report = report_of("any-audience", named).await;
+    let found = check(&report, "token-foreign-audience");
+    assert!(found.detail.contains("look that it is what the profile says it is"), "{}", found.detail);
+}

@@ -93,6 +93,13 @@ impl Writer {
                 ));
             }
         }
+        let is_idle = |point: &&EntryPoint| matches!(point.row.verdict, Verdict::Skipped | Verdict::Errored);
+        let idle = check.evidence.entry_points.iter().filter(is_idle);
+        let idle: Vec<String> =
+            idle.map(|point| format!("{} [{}]", point.row.entry, point.row.reason.slug())).collect();
+        if matches!(check.verdict, Verdict::Confirmed | Verdict::Refuted) && !idle.is_empty() {
+            self.wrapped(&format!("not tested: {}", idle.join(", ")), "           ");
+        }
         for observation in &check.observations {
             self.wrapped(&format!("observed {}: {}", observation.id, observation.text), "           ");
         }

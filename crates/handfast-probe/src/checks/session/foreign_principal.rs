@@ -14,7 +14,7 @@ use crate::{
     identity::Who,
     target::session::Verb,
     trial::{Answer, Trial},
-    verdict::{ControlPlan, Controls, Halt, Judgement, Negative, Observation, Reason, Row, Severity},
+    verdict::{ControlPlan, Controls, Halt, Judgement, Negative, Observation, Reason, Row, Severity, Verdict},
 };
 
 use super::scene::{self, Live};
@@ -43,9 +43,17 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
 
 async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let errand = scene::enter(trial).await?;
-    let names = identities::told_apart(trial, &errand).await?;
     let (mut rows, mut observations) = (Vec::new(), Vec::<Observation>::new());
-    for entry in ["POST", verbs::LISTING, "GET", "DELETE"] {
+    let (names, entries) = match identities::told_apart(trial, &errand).await {
+        Ok(names) => (names, &ENTRIES[..]),
+        // Others may still be in A's session.
+        Err(halt) if halt.reason == Reason::SecondIdentityNotLive => {
+            rows.push(Row::halted("POST", halt));
+            (None, &[][..])
+        }
+        Err(halt) => return Err(halt),
+    };
+    for &entry in entries {
         let apart = observations.iter().any(|observation| observation.id == SERVED_APART);
         let outcome = match entry {
             "POST" => post(trial, &errand, names.as_ref(), &mut observations).await,
@@ -60,7 +68,9 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
             return Ok(Judgement::over(rows, observations));
         }
     }
-    for (who, verb) in outsiders::COMERS {
+    let stranger = rows.iter().find(|row| row.reason == Reason::SecondIdentityNotLive);
+    let stranger = stranger.map(|row| Halt::skipped(row.reason, row.detail.clone()));
+    for (who, verb) in outsiders::comers(trial) {
         let outcome = outsiders::come(trial, who, verb, &errand).await;
         trial.session.target.end_visits().await;
         rows.push(outcome.unwrap_or_else(|halt| Row::halted(&outsiders::entry(who, verb), halt)));
@@ -68,9 +78,14 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
             break;
         }
     }
-    Ok(Judgement::over(rows, observations))
+    // Without B, that others are refused does not say that B would be.
+    match stranger {
+        Some(halt) if rows.iter().all(|row| row.verdict != Verdict::Confirmed) => Err(halt),
+        _ => Ok(Judgement::over(rows, observations)),
+    }
 }
 
+const ENTRIES: [&str; 4] = ["POST", verbs::LISTING, "GET", "DELETE"];
 /// B is served under A's id, in a part of its own.
 const SERVED_APART: &str = "foreign-session-served";
 

@@ -6,7 +6,7 @@ use crate::{
     checks,
     identity::Who,
     trial::Trial,
-    verdict::{Halt, Judgement, Reason, Row, Severity},
+    verdict::{Halt, Judgement, Reason, Row, Severity, Verdict},
 };
 
 use super::scene::{self, Words};
@@ -179,12 +179,31 @@ async fn try_it(
         );
         return Err(Halt::skipped(missing, detail));
     }
-    if let Some(why) = unfit(trial) {
+    if let Some(why) = unlike(trial, who).or_else(|| unfit(trial)) {
         return Err(Halt::skipped(missing, why));
     }
     let door = scene::enter(trial).await?;
     let controls = door.controls()?;
     let subject = scene::subject(trial, &door, who).await?;
-    let row = scene::row(trial, &door, &controls, &subject, words);
+    let mut row = scene::row(trial, &door, &controls, &subject, words);
+    if row.verdict == Verdict::Refuted && scene::claims(trial, who).is_none() {
+        row.detail.push_str("; the token says nothing of itself: look that it is what the profile says it is");
+    }
     Ok(Judgement::over(vec![row], Vec::new()))
+}
+
+/// Why a token is none of A's issuer and A's, by its own word: it would be refused for that.
+fn unlike(trial: &Trial<'_, '_>, who: Who) -> Option<String> {
+    let (own, its) = (scene::claims(trial, Who::A), scene::claims(trial, who));
+    let (own, its) = match (own, its) {
+        (Some(own), Some(its)) => (own, its),
+        (None, None) => return None,
+        // What is issued for a client is one where access tokens are none.
+        (None, Some(_)) if who == Who::ClientIdAudience => return None,
+        _ => return Some("of this token and A's own, one alone is a JSON Web Token: it is not from A's issuer".to_owned()),
+    };
+    // Tokens for audiences that are nearly right are a client's, and not A's.
+    let names = if Who::NEARLY.contains(&who) { &["iss"][..] } else { &["iss", "sub"] };
+    let other = names.iter().find(|name| matches!((own.get(**name), its.get(**name)), (Some(own), Some(its)) if own != its));
+    other.map(|name| format!("this token has another `{name}` than A's own: it is not what the profile says it is"))
 }

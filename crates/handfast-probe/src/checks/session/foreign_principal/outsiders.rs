@@ -1,4 +1,5 @@
-//! Whoever shows no token, or one that nobody issued, with A's session id: the id alone would be enough then.
+//! Whoever shows no token, or one that nobody issued, with A's session id: the id alone would be enough then. And, where the
+//! profile names one, a user of another tenant.
 
 use std::time::Duration;
 
@@ -15,12 +16,21 @@ use crate::{
 use super::{plant, scene, verbs};
 
 /// Who comes, by which verb.
-pub(super) const COMERS: [(Who, Verb); 4] =
-    [(Who::Nobody, Verb::Post), (Who::Nobody, Verb::Get), (Who::Nobody, Verb::Delete), (Who::Impostor, Verb::Post)];
+pub(super) fn comers(trial: &Trial<'_, '_>) -> Vec<(Who, Verb)> {
+    let is_named = trial.session.target.identities().has(Who::OtherTenant);
+    let of_tenant = is_named.then_some((Who::OtherTenant, Verb::Post));
+    let comers =
+        [(Who::Nobody, Verb::Post), (Who::Nobody, Verb::Get), (Who::Nobody, Verb::Delete), (Who::Impostor, Verb::Post)];
+    comers.into_iter().chain(of_tenant).collect()
+}
 
 /// The row's name.
 pub(super) fn entry(who: Who, verb: Verb) -> String {
-    let how = if who == Who::Nobody { "without a token" } else { "with a token that nobody issued" };
+    let how = match who {
+        Who::Nobody => "without a token",
+        Who::OtherTenant => "by another tenant",
+        _ => "with a token that nobody issued",
+    };
     format!("{} {how}", verb.word())
 }
 
@@ -33,6 +43,10 @@ pub(super) async fn come(trial: &mut Trial<'_, '_>, who: Who, verb: Verb, errand
     scene::offered(&own, verb)?;
     let opened = Deadline::after(Duration::ZERO);
     let a = scene::live(trial, Who::A, errand).await?;
+    if who == Who::OtherTenant {
+        // One who is refused everything shows nothing.
+        scene::live(trial, who, errand).await?;
+    }
     let unissued = scene::unissued(trial, who, verb, &a, errand).await?;
     let canary = plant(trial, &a, errand).await?;
     let mut plan = ControlPlan::default();
@@ -73,9 +87,11 @@ pub(super) async fn come(trial: &mut Trial<'_, '_>, who: Who, verb: Verb, errand
     } else if taken {
         let severity = if shown { Severity::High } else { Severity::Medium };
         let what = if shown { "got what A keeps there" } else { "was served in it" };
+        let why =
+            if who == Who::OtherTenant { "tenants are not told apart" } else { "the id stands for the token" };
         let detail = match verb {
             Verb::Delete => "A's session was ended by a request that shows its id and nothing else".to_owned(),
-            _ => format!("{} with A's session id {what}: the id stands for the token", who.label()),
+            _ => format!("{} with A's session id {what}: {why}", who.label()),
         };
         Row::confirmed(&controls, &entry, Reason::SessionNotBound, severity, detail)
     } else {
