@@ -26,7 +26,7 @@ use handfast::{
     http::SessionLayer,
     session::{SessionAuthority, SessionOptions, SessionSetup},
     store::MemoryStore,
-    token::{Algorithm, Jwks, JwtVerifier, TokenVerifier},
+    token::{Algorithm, Jwks, JwtVerifier, TokenRules, TokenVerifier},
 };
 use http::{Request, Response};
 use serde_json::json;
@@ -144,7 +144,7 @@ fn signed(algorithm: Algorithm) -> Signed {
     };
     let token = format!("{message}.{}", URL_SAFE_NO_PAD.encode(signature));
     let (issuer, audience) = ("https://id.example.com".parse().expect("one"), OURS.parse().expect("one"));
-    let verifier = JwtVerifier::new(issuer, audience, &[algorithm], Jwks::fixed(&json!({"keys": [key]}).to_string()).expect("a key"));
+    let verifier = JwtVerifier::new(TokenRules::new(issuer, audience), &[algorithm], Jwks::fixed(&json!({"keys": [key]}).to_string()).expect("a key"));
     Signed { token, verifier, bare }
 }
 

@@ -43,7 +43,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let redactor = run.redactor();
     output::print(&output::harmless(&redactor.text(&described(&surface, &map))))?;
     if let Some(path) = args.write {
-        output::write(&path, &redactor.text(&Profile::of(&map).to_text()))?;
+        output::write(&path, &Profile::of(&map).to_text(|found| redactor.text(found)))?;
         output::complain(&format!("wrote {}; edit it and pass it with --profile", path.display()));
     }
     Ok(ExitCode::SUCCESS)

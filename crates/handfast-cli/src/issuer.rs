@@ -54,9 +54,9 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let Ok(lifetime) = i64::try_from(args.lifetime.as_secs()) else {
         return Err(Failure("--lifetime is longer than time".into()));
     };
-    let issuer = Issuer::start(args.port)
-        .await
-        .map_err(|error| Failure(format!("cannot listen on 127.0.0.1:{}: {error}", args.port)))?;
+    let issuer = Issuer::start(args.port).await.map_err(|error| {
+        Failure(format!("cannot listen on 127.0.0.1:{}: {error}; --port 0 takes any that is free", args.port))
+    })?;
     let tokens: Vec<(&str, String)> =
         wishes(&args, lifetime).into_iter().map(|(name, wish)| (name, issuer.token(&wish))).collect();
     let at = |path: &str| format!("{}{path}", issuer.url());
@@ -114,10 +114,16 @@ An issuer of OAuth access tokens for tests and demonstrations: JSON Web Tokens s
 anybody any token and listens on this machine only; no server that matters may trust it. Its keys end with it.
 
 The tokens that it shows: `a` and `b` are good; `a-new-token` is another one of A; the others should be refused \
-everywhere, or open nothing of A's. Further ones come from its token endpoint (client credentials, any client id, \
-the secret shown; `subject`, `resource`, `scope` and `lifetime` in seconds as wished). POST /rotate exchanges its \
-key.
+everywhere, or open nothing of A's. All have the claim `tenant`. Further ones come from its token endpoint (client \
+credentials, any client id, the secret shown). The form may have `subject`, `resource`, `scope`, `tenant` and \
+`lifetime` (in seconds; -60 has expired a minute ago). Without `resource` a token is for no server, and a server \
+must refuse it; without `subject` the client acts for itself.
+
+POST /rotate exchanges its key; the former one stays published until the next exchange. POST /introspect and POST \
+/revoke answer clients (RFC 7662, RFC 7009).
 
 Examples:
   handfast issuer --audience http://127.0.0.1:8080/mcp
-  handfast issuer --audience http://127.0.0.1:8080/mcp --port 9000 --format json";
+  handfast issuer --audience http://127.0.0.1:8080/mcp --port 9000 --format json
+  curl -u any:$SECRET -d grant_type=client_credentials -d subject=alice -d lifetime=-60 \\
+       -d resource=http://127.0.0.1:8080/mcp http://127.0.0.1:9000/token";

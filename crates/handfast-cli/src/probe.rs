@@ -21,7 +21,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     settings: Settings,
 
-    /// Run only this check; may be repeated (`handfast checks` lists them)
+    /// Run only this check, or those whose ids begin so (`session-*`); may be repeated (`handfast checks` lists them)
     #[arg(long = "check", value_name = "ID")]
     checks: Vec<String>,
 

@@ -143,19 +143,17 @@ impl Settings {
     }
 }
 
-/// The checks of these ids, or all of them.
+/// The checks of these ids, or all of them. `session-*` stands for every check whose id begins so.
 pub(crate) fn chosen(ids: &[String]) -> Result<Vec<&'static Check>, Failure> {
-    if ids.is_empty() {
-        return Ok(checks::all().collect());
+    let is_named = |check: &&'static Check, id: &str| match id.strip_suffix('*') {
+        Some(start) => check.id.starts_with(start),
+        None => check.id == id,
+    };
+    if let Some(id) = ids.iter().find(|id| !checks::all().any(|check| is_named(&check, id))) {
+        let known: Vec<&str> = checks::all().map(|check| check.id).collect();
+        return Err(Failure(format!("there is no check `{id}`; there are {}", known.join(", "))));
     }
-    ids.iter()
-        .map(|id| {
-            checks::find(id).ok_or_else(|| {
-                let known: Vec<&str> = checks::all().map(|check| check.id).collect();
-                Failure(format!("there is no check `{id}`; there are {}", known.join(", ")))
-            })
-        })
-        .collect()
+    Ok(checks::all().filter(|check| ids.is_empty() || ids.iter().any(|id| is_named(check, id))).collect())
 }
 
 fn read_profile(path: &std::path::Path) -> Result<Profile, Failure> {

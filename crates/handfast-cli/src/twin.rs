@@ -10,7 +10,11 @@ use crate::output::{self, Failure};
 /// Arguments of `handfast twin`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Examples:\n  handfast twin flawed --port 8971\n  handfast twin sound --transport stdio\n  handfast twin --list\n  handfast twin signed-tokens --token alice"
+    after_help = "Most twins take any text as a bearer token, and it is whom it names. Those with a gate, from `gated` to \
+`no-challenge`, know `alice` and `bob`, and tokens of alice that should open nothing: `expired-alice`, `elsewhere-alice` \
+(for another server), `client-alice` (for the client itself).
+
+Examples:\n  handfast twin flawed --port 8971\n  handfast twin sound --transport stdio\n  handfast twin --list\n  handfast twin signed-tokens --token alice"
 )]
 pub(crate) struct Args {
     /// Which twin: flawed, sound, noguard, opaque, legacy, or another of `--list`
@@ -75,9 +79,9 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
                 Framing::Json => Answers::Json,
                 Framing::Sse => Answers::Sse,
             };
-            let served = handfast_twins::serve_http(twin, args.port, answers)
-                .await
-                .map_err(|error| Failure(format!("cannot listen on 127.0.0.1:{}: {error}", args.port)))?;
+            let served = handfast_twins::serve_http(twin, args.port, answers).await.map_err(|error| {
+                Failure(format!("cannot listen on 127.0.0.1:{}: {error}; --port 0 takes any that is free", args.port))
+            })?;
             output::print(&format!("{}\n", served.url()))?;
             std::future::pending::<()>().await;
         }

@@ -7,7 +7,7 @@ use std::{
     process::{Child, Stdio},
 };
 
-use handfast::token::{Algorithm, Jwks, JwtVerifier, TokenDenial, TokenVerifier};
+use handfast::token::{Algorithm, Jwks, JwtVerifier, TokenDenial, TokenRules, TokenVerifier};
 use serde_json::Value;
 use support::handfast;
 
@@ -38,7 +38,7 @@ async fn its_tokens_are_what_their_names_say() {
     let text = |name: &str| told[name].as_str().expect("text").to_owned();
     let keys = Jwks::at(&text("jwks")).expect("loopback");
     let (issuer, audience) = (text("issuer").parse().expect("one"), OURS.parse().expect("one"));
-    let verifier = JwtVerifier::new(issuer, audience, &[Algorithm::Es256], keys);
+    let verifier = JwtVerifier::new(TokenRules::new(issuer, audience), &[Algorithm::Es256], keys);
     let verify = async |name: &str| verifier.verify(told["tokens"][name].as_str().expect("a token")).await;
 
     let subject = |caller: &handfast::Caller| caller.principal().expect("one").subject().expose().to_owned();

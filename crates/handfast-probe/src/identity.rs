@@ -63,6 +63,9 @@ impl Who {
         Self::CaseAudience,
     ];
 
+    /// Those whom a profile may name and no check tries yet.
+    pub const UNUSED: [Self; 3] = [Self::NewToken, Self::OtherClient, Self::Anonymous];
+
     /// Those whose token the probe makes of A's, where that one is signed.
     pub const FORGED: [Self; 2] = [Self::Resigned, Self::Unsigned];
 

@@ -249,10 +249,11 @@ impl Profile {
         Self { version: VERSION, handles, ..Self::default() }
     }
 
-    /// The profile as text, with a heading for the person who edits it.
-    pub fn to_text(&self) -> String {
+    /// The profile as text, with a heading and examples for the person who edits it. What was found is cleaned of what must
+    /// not be written.
+    pub fn to_text(&self, clean: impl Fn(&str) -> String) -> String {
         let body = toml::to_string_pretty(self).unwrap_or_default();
-        format!("{HEADING}\n{body}{EXAMPLES}")
+        format!("{HEADING}\n{}{EXAMPLES}", clean(&body))
     }
 }
 
@@ -327,4 +328,5 @@ const EXAMPLES: &str = "
 # client_secret_env = \"PROBE_SECRET\"   # or: client_secret_command = [\"./secret\"]
 # scope = \"mcp\"
 # resource = \"https://mcp.example.com/mcp\"
+# parameters = { audience = \"mcp\" }    # whatever else the issuer wants in the form
 ";

@@ -97,6 +97,9 @@ impl Run {
                 "the server printed {count} lines on standard output that are no messages; the first: {line}"
             ));
         }
+        for (name, who, _) in self.profile.identities.sources().filter(|(_, who, _)| Who::UNUSED.contains(who)) {
+            notes.push(format!("no check of this version tries [identities.{name}]: {} was not seen", who.label()));
+        }
         let calls = session.calls();
         let redactor = std::mem::take(&mut session.redactor);
         session.close().await;

@@ -34,20 +34,24 @@ async fn found(twin: &str) -> Map {
 async fn what_was_found_can_be_written_and_read_again() {
     for twin in ["flawed", "text-only-handles-flawed", "numeric-handles", "renamed-handles", "legacy"] {
         let map = found(twin).await;
-        let text = Profile::of(&map).to_text();
+        let text = Profile::of(&map).to_text(str::to_owned);
 
         let report = with_profile(twin, &text).await;
 
         assert_eq!(verdicts(&report), verdicts(&support::probed_twin(twin).await), "{twin}\n{text}");
         let again = Profile::parse(&text).expect("what we write we read");
         assert_eq!(again.handles.len(), map.kinds.len(), "{twin}");
-        assert_eq!(Profile::parse(&again.to_text()).expect("twice").to_text(), text, "{twin}: written the same again");
+        assert_eq!(
+            Profile::parse(&again.to_text(str::to_owned)).expect("twice").to_text(str::to_owned),
+            text,
+            "{twin}: written the same again"
+        );
     }
 }
 
 #[test]
 fn the_examples_in_a_written_profile_are_right() {
-    let text = Profile::default().to_text();
+    let text = Profile::default().to_text(str::to_owned);
     let uncommented: String = text
         .lines()
         .skip_while(|line| !line.starts_with("# [tools]"))
@@ -257,5 +261,62 @@ async fn a_tool_that_the_server_does_not_list_is_a_slip_of_the_pen() {
 
         assert!(refused.contains("`append_notes`"), "{refused}");
         assert!(front.seen().iter().all(|seen| seen.method() != "tools/call"), "nothing was called");
+    }
+}
+
+/// Everything that the page shows is read, by itself and together.
+#[test]
+fn the_page_shows_profiles_that_can_be_read() {
+    let page = include_str!("../../../docs/profiles.md");
+    let blocks: Vec<&str> =
+        page.split("```toml\n").skip(1).map(|rest| rest.split("```").next().unwrap_or_default()).collect();
+    assert_eq!(blocks.len(), 3);
+
+    let whole = Profile::parse(&blocks.concat()).unwrap_or_else(|error| panic!("{error}"));
+    assert!(whole.denies("send_report") && whole.handles.len() == 2);
+    for block in &blocks[1..] {
+        Profile::parse(&format!("version = 1\n{block}")).unwrap_or_else(|error| panic!("{error}\n{block}"));
+    }
+    for name in [
+        "a-new-token",
+        "same-user-other-client",
+        "other-tenant",
+        "wrong-audience",
+        "expired",
+        "client-id-audience",
+        "anonymous",
+    ] {
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+        let alone = format!("version = 1\n[identities.{name}]\nvalue = \"x\"\n");
+        assert!(Profile::parse(&alone).is_ok(), "{name}");
+    }
+}
+
+/// Whom no check tries, nobody should believe to have been tried.
+#[tokio::test]
+async fn an_identity_that_no_check_tries_is_noted() {
+    let served = served("sound", Answers::Json).await;
+    let mut run = run_on(&served.url());
+    run.profile =
+        Profile::parse("version = 1\n[identities.expired]\nvalue = \"x\"\n[identities.anonymous]\nvalue = \"guest\"\n")
+            .expect("a profile");
+
+    let report = probed(&run).await;
+
+    assert_eq!(report.notes, ["no check of this version tries [identities.anonymous]: anonymous was not seen"]);
+}
+
+#[test]
+fn what_has_a_place_of_its_own_is_no_further_parameter() {
+    let grant = |parameter: &str| {
+        format!(
+            "version = 1\n[identities.expired.client_credentials]\ntoken_url = \"https://id.example/token\"\n\
+             client_id = \"x\"\nclient_secret_env = \"S\"\nparameters = {{ {parameter} = \"-60\" }}\n"
+        )
+    };
+    assert!(Profile::parse(&grant("lifetime")).is_ok());
+    for own in ["grant_type", "client_id", "client_secret", "scope", "resource"] {
+        let error = Profile::parse(&grant(own)).expect_err("it is refused").to_string();
+        assert!(error.contains(own) && !error.contains("-60"), "{error}");
     }
 }

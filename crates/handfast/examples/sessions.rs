@@ -26,7 +26,7 @@ use handfast::{
     http::{BearerLayer, SessionLayer},
     session::{SessionAuthority, SessionOptions, SessionSetup},
     store::{self, OpenOptions},
-    token::{Algorithm, Jwks, JwtVerifier, ProtectedResource},
+    token::{Algorithm, Jwks, JwtVerifier, ProtectedResource, TokenRules},
 };
 use metrics_exporter_prometheus::PrometheusBuilder;
 use rmcp::{
@@ -56,6 +56,9 @@ struct Args {
     /// The port on 127.0.0.1; 0 takes any that is free
     #[arg(long, default_value_t = 0)]
     port: u16,
+    /// The port on 127.0.0.1 at which the counters are; 0 takes any that is free
+    #[arg(long, default_value_t = 0)]
+    metrics_port: u16,
     /// Where sessions are kept: sqlite:FILE, or postgres://USER@HOST/DATABASE
     #[arg(long, value_name = "URL", default_value = "sqlite:sessions.db")]
     store: String,
@@ -177,8 +180,9 @@ async fn serve(args: Args) -> Result<(), Box<dyn Error>> {
 
     let issuer = Issuer::new(args.issuer)?;
     let jwks = Jwks::at(&format!("{issuer}/jwks"))?;
-    let verifier = JwtVerifier::new(issuer.clone(), audience.clone(), &[Algorithm::Es256], jwks);
-    let bearer = BearerLayer::new(Arc::new(verifier), ProtectedResource::new(audience.clone(), vec![issuer]));
+    let rules = TokenRules::new(issuer.clone(), audience.clone()).tenant_claim("tenant");
+    let verifier = JwtVerifier::new(rules, &[Algorithm::Es256], jwks);
+    let bearer = BearerLayer::new(Arc::new(verifier), ProtectedResource::new(audience.clone(), vec![issuer])?);
     let mcp = match &args.upstream {
         Some(url) => elsewhere(url, args.upstream_token.as_deref())?,
         None => notes(),
@@ -199,7 +203,8 @@ async fn serve(args: Args) -> Result<(), Box<dyn Error>> {
     let app = guarded.layer(bearer);
 
     // Counters are for whoever operates the server, at another port than its users'.
-    let scraped = TcpListener::bind("127.0.0.1:0").await?;
+    let scraped = TcpListener::bind(("127.0.0.1", args.metrics_port)).await;
+    let scraped = scraped.map_err(|error| format!("cannot listen on 127.0.0.1:{}: {error}", args.metrics_port))?;
     let counters = format!("http://{}/metrics", scraped.local_addr()?);
     let router = Router::new().route("/metrics", get(move || std::future::ready(metrics.render())));
     tokio::spawn(async move { axum::serve(scraped, router).await });

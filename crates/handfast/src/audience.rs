@@ -11,6 +11,12 @@ pub(crate) fn same(ours: &str, claimed: &str) -> bool {
     }
 }
 
+/// Whether this is the URI of a server.
+#[cfg(feature = "tokens")]
+pub(crate) fn is_uri(text: &str) -> bool {
+    canonical(text).is_some()
+}
+
 /// The one spelling of an `http` or `https` URI; `None` where it is none, or has what a resource indicator may not have
 /// (RFC 8707, section 2: no fragment) or should not (a user).
 fn canonical(uri: &str) -> Option<String> {

@@ -1,16 +1,11 @@
 //! The seam for the official SDK, over real HTTP: what a handler sees of states and answers, and what a client gets back.
 #![cfg(feature = "rmcp")]
 
+#[path = "support/log.rs"]
+mod log;
 mod support;
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
     extract::{Request, State},
@@ -24,6 +19,7 @@ use handfast::{
     seal::{Sealer, SealerOptions, StateDenial},
     store::MemoryStore,
 };
+use log::Log;
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
@@ -408,45 +404,20 @@ async fn arguments_that_are_left_out_may_change() {
     assert_frozen(&served.tool("alice", &again(&call("a", 2), &state, json!({"a": yes()}))).await);
 }
 
-/// Counts warnings of the library.
-#[derive(Clone, Default)]
-struct Warnings(Arc<AtomicUsize>);
-
-impl tracing::Subscriber for Warnings {
-    fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
-        metadata.target() == "handfast" && *metadata.level() == tracing::Level::WARN
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, _: &tracing::Event<'_>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
-}
-
 #[test]
 fn a_key_that_dies_with_the_process_is_warned_of_on_http_alone() {
-    let warnings = Warnings::default();
+    let log = Log::default();
+    let warnings = || log.at(tracing::Level::WARN).len();
     let sealer = |keys| Sealer::new(keys, "urn:server".parse::<Audience>().expect("an audience"));
     let stays = || Keys::parse(Keys::generate().expose()).expect("a key");
-    tracing::subscriber::with_default(warnings.clone(), || {
+    tracing::subscriber::with_default(log.clone(), || {
         drop(Sealed::stdio(Desk, sealer(Keys::dangerous_for_this_process_only())));
         drop(Sealed::http(Desk, sealer(stays())));
-        assert_eq!(warnings.0.load(Ordering::SeqCst), 0);
+        assert_eq!(warnings(), 0);
         drop(Sealed::http(Desk, sealer(Keys::dangerous_for_this_process_only())));
     });
 
-    assert_eq!(warnings.0.load(Ordering::SeqCst), 1);
+    assert_eq!(warnings(), 1);
 }
 
 #[tokio::test]

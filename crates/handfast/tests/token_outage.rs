@@ -18,7 +18,7 @@ use axum::{
 };
 use handfast::{
     clock::{Clock, ManualClock, SystemClock},
-    token::{Algorithm, Jwks, JwtVerifier, TokenDenial, TokenVerifier},
+    token::{Algorithm, Jwks, JwtVerifier, TokenDenial, TokenRules, TokenVerifier},
 };
 use handfast_twins::issuer::{Issuer, Wish};
 use tokio::{
@@ -104,10 +104,10 @@ async fn scene(well: bool) -> Scene {
     let (stand, url) = stand(manner).await;
     let clock = Arc::new(ManualClock::at(SystemClock.now()));
     let name = issuer.url().parse().expect("an issuer");
-    let verifier =
-        JwtVerifier::new(name, OURS.parse().expect("one"), &[Algorithm::Es256], Jwks::at(&url).expect("one"));
+    let rules = TokenRules::new(name, OURS.parse().expect("one")).clock(clock.clone());
+    let verifier = JwtVerifier::new(rules, &[Algorithm::Es256], Jwks::at(&url).expect("one"));
     let token = issuer.token(&Wish { lifetime: 1_000_000, ..Wish::of("alice", OURS) });
-    Scene { verifier: verifier.clock(clock.clone()), issuer, stand, clock, token }
+    Scene { verifier, issuer, stand, clock, token }
 }
 
 async fn keys(issuer: &Issuer) -> String {
@@ -153,7 +153,7 @@ async fn one_that_never_answers_is_waited_for_so_long_and_no_longer() {
     let url = format!("http://{}/jwks", listener.local_addr().expect("an address"));
     let name = "https://id.example".parse().expect("one");
     let keys = Jwks::at(&url).expect("loopback");
-    let verifier = JwtVerifier::new(name, OURS.parse().expect("one"), &[Algorithm::Es256], keys);
+    let verifier = JwtVerifier::new(TokenRules::new(name, OURS.parse().expect("one")), &[Algorithm::Es256], keys);
     #[expect(clippy::disallowed_methods, reason = "the time that stands still and jumps")]
     let begun = tokio::time::Instant::now();
 

@@ -1,7 +1,7 @@
 //! An OAuth client-credentials grant (RFC 6749, section 4.4; RFC 8707 for `resource`). The secret goes to one endpoint and
 //! no other: no redirect is followed, and nothing but HTTPS is spoken, loopback apart.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use reqwest::{
@@ -34,6 +34,9 @@ pub struct ClientCredentials {
     /// The server that the token is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     resource: Option<String>,
+    /// Whatever else the issuer wants in the form.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    parameters: BTreeMap<String, String>,
 }
 
 impl ClientCredentials {
@@ -63,6 +66,9 @@ impl ClientCredentials {
         }
         if self.client_secret_env.is_some() != self.client_secret_command.is_empty() {
             return Err(self.fail("needs one of `client_secret_env` and `client_secret_command`"));
+        }
+        if let Some(name) = OWN.into_iter().find(|name| self.parameters.contains_key(*name)) {
+            return Err(self.fail(&format!("`parameters` must not hold `{name}`, which has a place of its own")));
         }
         Ok(())
     }
@@ -153,6 +159,9 @@ impl ClientCredentials {
                 form.push_str(&format!("&{name}={}", encoded(value)));
             }
         }
+        for (name, value) in &self.parameters {
+            form.push_str(&format!("&{}={}", encoded(name), encoded(value)));
+        }
         form
     }
 
@@ -188,5 +197,7 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
+/// What stands in the form by itself. A secret in `parameters` would be written out by whoever writes profiles.
+const OWN: [&str; 5] = ["grant_type", "client_id", "client_secret", "scope", "resource"];
 const PATIENCE: Duration = Duration::from_secs(20);
 const LONGEST_ANSWER: usize = 64 * 1024;

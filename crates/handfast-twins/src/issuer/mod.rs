@@ -84,11 +84,14 @@ impl Wish {
             scope: None,
             lifetime: 3600,
             foreign_key: false,
-            claims: Map::new(),
+            claims: Map::from_iter([("tenant".to_owned(), TENANT.into())]),
             header: BTreeMap::new(),
         }
     }
 }
+
+/// The tenant that users belong to, unless somebody wishes another: the claim `tenant`.
+const TENANT: &str = "demo";
 
 impl Issuer {
     /// Serves an issuer on 127.0.0.1. Port 0 takes any free port.

@@ -44,14 +44,14 @@ async fn metadata(State(desk): State<Arc<Desk>>) -> Response {
 }
 
 /// A token for a client, by its secret. `resource` (RFC 8707) says for which server; `subject`, which no other issuer knows,
-/// for whom, and without it the client acts for itself; `lifetime` how many seconds it lives.
+/// for whom, and without it the client acts for itself; `tenant` of which tenant; `lifetime` how many seconds it lives, and one
+/// with less than none has expired.
 async fn token(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
     let form = form(&body);
-    let Some(client) = client(&desk, &headers, &form) else {
-        return written(401, &json!({"error": "invalid_client"}));
-    };
+    let Some(client) = client(&desk, &headers, &form) else { return unknown_client() };
     if form.get("grant_type").map(String::as_str) != Some("client_credentials") {
-        return written(400, &json!({"error": "unsupported_grant_type"}));
+        let told = "grant_type=client_credentials is all there is, in a form (application/x-www-form-urlencoded)";
+        return written(400, &json!({"error": "unsupported_grant_type", "error_description": told}));
     }
     let lifetime = form.get("lifetime").map_or(Some(3600), |seconds| seconds.parse().ok());
     let Some(lifetime) = lifetime.filter(|seconds: &i64| (-1_000_000_000..1_000_000_000).contains(seconds)) else {
@@ -60,14 +60,17 @@ async fn token(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -
     let subject = form.get("subject").unwrap_or(&client);
     let audience = form.get("resource").or(form.get("audience")).map_or(Value::Null, |one| one.as_str().into());
     let scope = form.get("scope").cloned();
-    let wish = Wish { client: client.clone(), audience, scope, lifetime, ..Wish::of(subject, "") };
+    let mut wish = Wish { client: client.clone(), audience, scope, lifetime, ..Wish::of(subject, "") };
+    if let Some(tenant) = form.get("tenant") {
+        wish.claims.insert("tenant".to_owned(), tenant.as_str().into());
+    }
     written(200, &json!({"access_token": desk.token(&wish), "token_type": "Bearer", "expires_in": lifetime}))
 }
 
 async fn introspect(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
     let form = form(&body);
     if client(&desk, &headers, &form).is_none() {
-        return written(401, &json!({"error": "invalid_client"}));
+        return unknown_client();
     }
     let token = form.get("token").map_or("", String::as_str);
     let claims = claims_of(token).filter(|claims| claims.get("iss") == Some(&Value::from(desk.url.as_str())));
@@ -85,7 +88,7 @@ async fn introspect(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Byt
 async fn revoke(State(desk): State<Arc<Desk>>, headers: HeaderMap, body: Bytes) -> Response {
     let form = form(&body);
     if client(&desk, &headers, &form).is_none() {
-        return written(401, &json!({"error": "invalid_client"}));
+        return unknown_client();
     }
     if let Some(token) = form.get("token") {
         desk.revoked().insert(token.clone());
@@ -98,6 +101,11 @@ async fn rotate(State(desk): State<Arc<Desk>>) -> Response {
         Ok(()) => StatusCode::NO_CONTENT.into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
+}
+
+fn unknown_client() -> Response {
+    let told = "any client id, and the secret that was shown at the start, as HTTP Basic or in the form";
+    written(401, &json!({"error": "invalid_client", "error_description": told}))
 }
 
 /// Who asks: every client has the same secret, shown in one of the two ways of RFC 6749, section 2.3.1.

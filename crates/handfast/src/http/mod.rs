@@ -11,13 +11,14 @@
 //! # fn app(mcp: axum::Router, keys: Keys) -> Result<axum::Router, Box<dyn std::error::Error>> {
 //! use handfast::{
 //!     http::{BearerLayer, SessionLayer},
-//!     token::{Algorithm, Jwks, JwtVerifier, ProtectedResource},
+//!     token::{Algorithm, Jwks, JwtVerifier, ProtectedResource, TokenRules},
 //! };
 //!
 //! let audience: Audience = "https://mcp.example.com/mcp".parse()?;
 //! let issuer: Issuer = "https://id.example.com".parse()?;
 //! let jwks = Jwks::at("https://id.example.com/jwks")?;
-//! let verifier = JwtVerifier::new(issuer.clone(), audience.clone(), &[Algorithm::Es256], jwks);
+//! let rules = TokenRules::new(issuer.clone(), audience.clone());
+//! let verifier = JwtVerifier::new(rules, &[Algorithm::Es256], jwks);
 //! let sessions = SessionAuthority::new(SessionSetup {
 //!     store: Arc::new(MemoryStore::new(Arc::new(SystemClock))),
 //!     keys,
@@ -27,7 +28,7 @@
 //! });
 //! let app = mcp
 //!     .layer(SessionLayer::new(Arc::new(sessions)))
-//!     .layer(BearerLayer::new(Arc::new(verifier), ProtectedResource::new(audience, vec![issuer])));
+//!     .layer(BearerLayer::new(Arc::new(verifier), ProtectedResource::new(audience, vec![issuer])?));
 //! # Ok(app)
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())

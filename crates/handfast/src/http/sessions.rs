@@ -162,6 +162,12 @@ impl SessionLayer {
         B::Error: Into<BoxError>,
     {
         let caller = request.extensions().get::<Caller>().cloned();
+        if caller.is_none() {
+            tracing::warn!(
+                target: "handfast",
+                "a request comes with no Caller in its extensions: BearerLayer must be outside of SessionLayer, in axum added after it"
+            );
+        }
         let Some(caller) = caller.filter(|caller| self.authority.vouched(Some(caller))) else {
             let refused = self.authority.admit(None, Asked::Use, None).await.err();
             let denial = refused.map_or(SessionDenial::Unauthorized, |refused| refused.denial());

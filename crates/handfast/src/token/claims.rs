@@ -1,6 +1,6 @@
 //! What the claims of a token must say, whoever has vouched for them: the one place where a token becomes a caller.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
@@ -14,29 +14,57 @@ use crate::{
 /// By how much the clock of the issuer may differ at most.
 const MOST_LEEWAY: Duration = Duration::from_secs(5 * 60);
 
-/// What is expected of every token.
-pub(super) struct Rules {
-    pub(super) issuer: Issuer,
-    pub(super) audience: Audience,
-    pub(super) further: Vec<Audience>,
-    pub(super) tenant: Option<String>,
+/// What is expected of every token, by whichever way its claims are known to be the issuer's.
+pub struct TokenRules {
+    issuer: Issuer,
+    audience: Audience,
+    further: Vec<Audience>,
+    tenant: Option<String>,
     leeway: Duration,
     clock: Arc<dyn Clock>,
     horizon: Horizon,
 }
 
-impl Rules {
-    pub(super) fn new(issuer: Issuer, audience: Audience) -> Self {
+impl TokenRules {
+    /// Tokens of this issuer, to the letter, for the server with this canonical URI.
+    #[must_use]
+    pub fn new(issuer: Issuer, audience: Audience) -> Self {
         let (leeway, clock) = (Duration::from_secs(30), Arc::new(SystemClock));
         Self { issuer, audience, further: Vec::new(), tenant: None, leeway, clock, horizon: Horizon::new() }
     }
 
-    pub(super) fn set_leeway(&mut self, leeway: Duration) {
-        self.leeway = leeway.min(MOST_LEEWAY);
+    /// Also tokens for this audience: its exact text, for a server that has moved, or an issuer that has its own names for
+    /// servers. Every token that is accepted for it is logged.
+    #[must_use]
+    pub fn also_for(mut self, audience: Audience) -> Self {
+        self.further.push(audience);
+        self
     }
 
-    pub(super) fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+    /// The claim that names the caller's tenant. A token without it is refused then. Unless it is named, users of two
+    /// tenants with the same `sub` are one: name it wherever one issuer serves several tenants.
+    #[must_use]
+    pub fn tenant_claim(mut self, name: &str) -> Self {
+        self.tenant = Some(name.to_owned());
+        self
+    }
+
+    /// By how much the issuer's clock may differ: 30 seconds unless this says otherwise, at most 5 minutes.
+    #[must_use]
+    pub fn leeway(mut self, leeway: Duration) -> Self {
+        self.leeway = leeway.min(MOST_LEEWAY);
+        self
+    }
+
+    /// The clock that judges.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    pub(super) fn issuer(&self) -> &Issuer {
+        &self.issuer
     }
 
     /// The time. A clock that is set back revives no token that was seen expired.
@@ -47,9 +75,11 @@ impl Rules {
     /// The caller that authentic claims name.
     pub(super) fn caller(&self, claims: &Map<String, Value>) -> Result<Verified, TokenDenial> {
         if claims.get("iss").and_then(Value::as_str) != Some(self.issuer.as_str()) {
+            tracing::debug!(target: "handfast", expected = self.issuer.as_str(), "a token is of another issuer");
             return Err(TokenDenial::Issuer);
         }
         if !self.is_for_us(claims.get("aud")) {
+            tracing::debug!(target: "handfast", expected = self.audience.as_str(), "a token is for another audience");
             return Err(TokenDenial::Audience);
         }
         let now = self.now();
@@ -107,6 +137,13 @@ impl Rules {
             Some(name) => Some(caller.in_tenant(Tenant::new(text(name)??).ok()?)),
             None => Some(caller),
         }
+    }
+}
+
+impl fmt::Debug for TokenRules {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (issuer, audience) = (&self.issuer, &self.audience);
+        out.debug_struct("TokenRules").field("issuer", issuer).field("audience", audience).finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tokens that say nothing themselves: the issuer is asked about each one (RFC 7662).
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::fmt;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -8,69 +8,29 @@ use url::form_urlencoded;
 use zeroize::Zeroizing;
 
 use super::{
-    FetchError, LONGEST, TokenDenial, TokenVerifier, Verified,
-    claims::Rules,
-    fetch::{self, Address},
+    FetchError, LONGEST, TokenDenial, TokenRules, TokenVerifier, Verified,
+    fetch::{self, Address, NoAnswer},
     strict,
 };
-use crate::{
-    caller::{Audience, Issuer},
-    clock::Clock,
-    secret::SecretText,
-};
+use crate::secret::SecretText;
 
 /// Verifies tokens by asking their issuer, at every request: what the issuer has revoked is refused at once. Nothing is
 /// remembered.
 pub struct IntrospectionVerifier {
-    rules: Rules,
+    rules: TokenRules,
     address: Address,
     id: String,
     secret: SecretText,
 }
 
 impl IntrospectionVerifier {
-    /// For tokens of this issuer, for the server with this canonical URI. The issuer is asked at this address (`https`, or
-    /// `http` on this machine), by a client of this id and secret.
+    /// For tokens that these rules accept. The issuer is asked at this address (`https`, or `http` on this machine), by a
+    /// client of this id and secret.
     ///
     /// # Errors
     /// The address is not one that may be asked.
-    pub fn new(
-        issuer: Issuer,
-        audience: Audience,
-        url: &str,
-        id: &str,
-        secret: SecretText,
-    ) -> Result<Self, FetchError> {
-        let (rules, address) = (Rules::new(issuer, audience), Address::new(url)?);
-        Ok(Self { rules, address, id: id.to_owned(), secret })
-    }
-
-    /// Also tokens for this audience: its exact text. Every token that is accepted for it is logged.
-    #[must_use]
-    pub fn also_for(mut self, audience: Audience) -> Self {
-        self.rules.further.push(audience);
-        self
-    }
-
-    /// The member that names the caller's tenant. A token without it is refused then.
-    #[must_use]
-    pub fn tenant_claim(mut self, name: &str) -> Self {
-        self.rules.tenant = Some(name.to_owned());
-        self
-    }
-
-    /// By how much the issuer's clock may differ: 30 seconds unless this says otherwise, at most 5 minutes.
-    #[must_use]
-    pub fn leeway(mut self, leeway: Duration) -> Self {
-        self.rules.set_leeway(leeway);
-        self
-    }
-
-    /// The clock that judges.
-    #[must_use]
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.rules.set_clock(clock);
-        self
+    pub fn new(rules: TokenRules, url: &str, id: &str, secret: SecretText) -> Result<Self, FetchError> {
+        Ok(Self { rules, address: Address::new(url)?, id: id.to_owned(), secret })
     }
 }
 
@@ -88,8 +48,12 @@ impl TokenVerifier for IntrospectionVerifier {
         let form = [("token", token), ("token_type_hint", "access_token")];
         let (id, secret) = (encoded(&self.id), Zeroizing::new(encoded(self.secret.expose())));
         let request = self.address.post().basic_auth(id, Some(&*secret)).form(&form);
-        let answer = fetch::answer(request).await.map_err(|_| TokenDenial::Unavailable)?;
-        let mut claims = strict::read(&answer).ok_or(TokenDenial::Unavailable)?;
+        let lost = |why: NoAnswer| {
+            tracing::warn!(target: "handfast", at = %self.address, %why, "the issuer cannot be asked about a token");
+            TokenDenial::Unavailable
+        };
+        let answer = fetch::answer(request).await.map_err(lost)?;
+        let mut claims = strict::read(&answer).ok_or_else(|| lost(NoAnswer::new("it answers no JSON object")))?;
         if claims.get("active") != Some(&Value::Bool(true)) {
             return Err(TokenDenial::Inactive);
         }
@@ -100,7 +64,7 @@ impl TokenVerifier for IntrospectionVerifier {
             return Err(TokenDenial::Type);
         }
         // The issuer that was asked may leave out that it is the issuer, and may not name another.
-        claims.entry("iss").or_insert_with(|| self.rules.issuer.as_str().into());
+        claims.entry("iss").or_insert_with(|| self.rules.issuer().as_str().into());
         self.rules.caller(&claims)
     }
 }
@@ -113,8 +77,6 @@ fn encoded(text: &str) -> String {
 
 impl fmt::Debug for IntrospectionVerifier {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (issuer, audience) = (&self.rules.issuer, &self.rules.audience);
-        let mut out = out.debug_struct("IntrospectionVerifier");
-        out.field("issuer", issuer).field("audience", audience).finish_non_exhaustive()
+        out.debug_struct("IntrospectionVerifier").field("rules", &self.rules).finish_non_exhaustive()
     }
 }

@@ -106,7 +106,7 @@ impl Jwks {
                     drop(turn);
                     asked
                 });
-                asking.await.unwrap_or(Err(NoAnswer))
+                asking.await.unwrap_or_else(|_| Err(NoAnswer::new("the question was given up")))
             }
             None => Ok(()),
         };
@@ -128,8 +128,11 @@ impl Shared {
             return Ok(());
         }
         self.set(Known { asked: Some(now), ..(*known).clone() });
-        let json = fetch::answer(address.get()).await?;
-        let keys = read(&json).ok_or(NoAnswer)?;
+        let asked = fetch::answer(address.get()).await;
+        let keys = asked.and_then(|json| read(&json).ok_or_else(|| NoAnswer::new("it answers no set of keys")));
+        let keys = keys.inspect_err(|why| {
+            tracing::warn!(target: "handfast", at = %address, %why, "the issuer's keys cannot be fetched");
+        })?;
         self.set(Known { keys: keys.into(), fetched: Some(now), asked: Some(now) });
         Ok(())
     }

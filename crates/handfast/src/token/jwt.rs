@@ -1,18 +1,13 @@
 //! Tokens that carry what they say: JSON Web Tokens (RFC 7519, RFC 9068), signed by a key that the issuer publishes.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::fmt;
 
 use async_trait::async_trait;
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use jsonwebtoken::{DecodingKey, crypto::aws_lc};
 use serde_json::Value;
 
-use super::{Jwks, LONGEST, TokenDenial, TokenVerifier, Verified, claims::Rules, strict};
-use crate::{
-    caller::{Audience, Issuer},
-    clock::Clock,
-};
-
+use super::{Jwks, LONGEST, TokenDenial, TokenRules, TokenVerifier, Verified, strict};
 /// An algorithm by which an issuer signs. There is none with a shared secret, and no `none`: neither can be configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -61,18 +56,18 @@ impl Algorithm {
 
 /// Verifies JSON Web Tokens.
 pub struct JwtVerifier {
-    rules: Rules,
+    rules: TokenRules,
     algorithms: Vec<Algorithm>,
     plain_type: bool,
     keys: Jwks,
 }
 
 impl JwtVerifier {
-    /// For tokens of this issuer, for the server with this canonical URI, signed by one of these algorithms with one of
-    /// these keys. What a token itself says of its algorithm chooses among them, and no further.
+    /// For tokens that these rules accept, signed by one of these algorithms with one of these keys. What a token itself
+    /// says of its algorithm chooses among them, and no further.
     #[must_use]
-    pub fn new(issuer: Issuer, audience: Audience, algorithms: &[Algorithm], keys: Jwks) -> Self {
-        Self { rules: Rules::new(issuer, audience), algorithms: algorithms.to_vec(), plain_type: false, keys }
+    pub fn new(rules: TokenRules, algorithms: &[Algorithm], keys: Jwks) -> Self {
+        Self { rules, algorithms: algorithms.to_vec(), plain_type: false, keys }
     }
 
     /// Also tokens whose type (`typ`) is the plain `JWT`, as many issuers write it. An ID token has that type too; what
@@ -80,35 +75,6 @@ impl JwtVerifier {
     #[must_use]
     pub fn accepting_plain_type(mut self) -> Self {
         self.plain_type = true;
-        self
-    }
-
-    /// Also tokens for this audience: its exact text, for a server that has moved, or an issuer that has its own names for
-    /// servers. Every token that is accepted for it is logged.
-    #[must_use]
-    pub fn also_for(mut self, audience: Audience) -> Self {
-        self.rules.further.push(audience);
-        self
-    }
-
-    /// The claim that names the caller's tenant. A token without it is refused then.
-    #[must_use]
-    pub fn tenant_claim(mut self, name: &str) -> Self {
-        self.rules.tenant = Some(name.to_owned());
-        self
-    }
-
-    /// By how much the issuer's clock may differ: 30 seconds unless this says otherwise, at most 5 minutes.
-    #[must_use]
-    pub fn leeway(mut self, leeway: Duration) -> Self {
-        self.rules.set_leeway(leeway);
-        self
-    }
-
-    /// The clock that judges.
-    #[must_use]
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.rules.set_clock(clock);
         self
     }
 
@@ -181,11 +147,7 @@ impl TokenVerifier for JwtVerifier {
 
 impl fmt::Debug for JwtVerifier {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (issuer, audience) = (&self.rules.issuer, &self.rules.audience);
         let mut out = out.debug_struct("JwtVerifier");
-        out.field("issuer", issuer)
-            .field("audience", audience)
-            .field("algorithms", &self.algorithms)
-            .finish_non_exhaustive()
+        out.field("rules", &self.rules).field("algorithms", &self.algorithms).finish_non_exhaustive()
     }
 }

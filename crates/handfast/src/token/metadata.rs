@@ -3,7 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::caller::{Audience, Issuer, ScopeSet};
+use crate::{
+    audience,
+    caller::{Audience, Issuer, ScopeSet},
+};
 
 /// A server as RFC 9728 describes it.
 #[derive(Debug, Clone)]
@@ -12,6 +15,11 @@ pub struct ProtectedResource {
     issuers: Vec<Issuer>,
     scopes: Option<ScopeSet>,
 }
+
+/// The canonical URI of a server is none.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no address of a server: it must be its whole URL, such as `https://mcp.example.com/mcp`")]
+pub struct NotAResource(Audience);
 
 /// What a refusal says, in `WWW-Authenticate`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +36,14 @@ const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 impl ProtectedResource {
     /// The server with this canonical URI, which takes tokens of these issuers.
-    #[must_use]
-    pub fn new(resource: Audience, issuers: Vec<Issuer>) -> Self {
-        Self { resource, issuers, scopes: None }
+    ///
+    /// # Errors
+    /// "The value MUST be an absolute URI" (RFC 8707, section 2), `http` or `https`, without a fragment or a user.
+    pub fn new(resource: Audience, issuers: Vec<Issuer>) -> Result<Self, NotAResource> {
+        match audience::is_uri(resource.as_str()) {
+            true => Ok(Self { resource, issuers, scopes: None }),
+            false => Err(NotAResource(resource)),
+        }
     }
 
     /// The scopes that every request needs.
@@ -120,6 +133,7 @@ mod tests {
 
     fn of(resource: &str) -> ProtectedResource {
         ProtectedResource::new(resource.parse().expect("one"), vec!["https://id.example".parse().expect("one")])
+            .expect("a URL")
     }
 
     #[test]

@@ -19,11 +19,12 @@ use std::fmt;
 use async_trait::async_trait;
 use thiserror::Error;
 
+pub use claims::TokenRules;
 pub use fetch::FetchError;
 pub use introspection::IntrospectionVerifier;
 pub use jwks::Jwks;
 pub use jwt::{Algorithm, JwtVerifier};
-pub use metadata::{Challenge, ProtectedResource};
+pub use metadata::{Challenge, NotAResource, ProtectedResource};
 
 use crate::{caller::Caller, clock::Timestamp};
 

@@ -15,7 +15,7 @@ use handfast::{
     http::{BearerLayer, SessionLayer},
     session::{SessionAuthority, SessionOptions, SessionSetup},
     store::Store,
-    token::{Algorithm, Jwks, JwtVerifier, ProtectedResource},
+    token::{Algorithm, Jwks, JwtVerifier, ProtectedResource, TokenRules},
 };
 use handfast_twins::issuer::{Issuer, Wish};
 use serde_json::{Value, json};
@@ -102,8 +102,8 @@ impl Front {
         let layer = SessionLayer::new(Arc::new(SessionAuthority::new(setup))).asking_every(Duration::from_millis(5));
         let name: handfast::Issuer = issuer.url().parse().expect("an issuer");
         let jwks = Jwks::at(&issuer.jwks_url()).expect("loopback");
-        let verifier = JwtVerifier::new(name.clone(), audience.clone(), &[Algorithm::Es256], jwks);
-        let bearer = BearerLayer::new(Arc::new(verifier), ProtectedResource::new(audience, vec![name]));
+        let verifier = JwtVerifier::new(TokenRules::new(name.clone(), audience.clone()), &[Algorithm::Es256], jwks);
+        let bearer = BearerLayer::new(Arc::new(verifier), ProtectedResource::new(audience, vec![name]).expect("a URL"));
         let app = inner.layer(set(layer)).layer(bearer);
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));

@@ -122,9 +122,7 @@ async fn works(trial: &mut Trial<'_, '_>, step: &str, who: Who, id: &str, errand
             let detail = format!("{} could not use a session of its own: {said}", who.label());
             Err(Halt::skipped(Reason::SecondIdentityNotLive, detail))
         }
-        3 => {
-            Err(Halt::errored(Reason::ControlFailed, format!("A could not use a session of its own: {said}")))
-        }
+        3 => Err(Halt::errored(Reason::ControlFailed, format!("A could not use a session of its own: {said}"))),
         _ => {
             let detail = format!(
                 "a live session of {} was refused {refused} times of three: {said}; several processes, each with sessions of its own?",

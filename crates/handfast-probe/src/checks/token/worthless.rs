@@ -200,10 +200,15 @@ fn unlike(trial: &Trial<'_, '_>, who: Who) -> Option<String> {
         (None, None) => return None,
         // What is issued for a client is one where access tokens are none.
         (None, Some(_)) if who == Who::ClientIdAudience => return None,
-        _ => return Some("of this token and A's own, one alone is a JSON Web Token: it is not from A's issuer".to_owned()),
+        _ => {
+            return Some(
+                "of this token and A's own, one alone is a JSON Web Token: it is not from A's issuer".to_owned(),
+            );
+        }
     };
     // Tokens for audiences that are nearly right are a client's, and not A's.
     let names = if Who::NEARLY.contains(&who) { &["iss"][..] } else { &["iss", "sub"] };
-    let other = names.iter().find(|name| matches!((own.get(**name), its.get(**name)), (Some(own), Some(its)) if own != its));
+    let other =
+        names.iter().find(|name| matches!((own.get(**name), its.get(**name)), (Some(own), Some(its)) if own != its));
     other.map(|name| format!("this token has another `{name}` than A's own: it is not what the profile says it is"))
 }

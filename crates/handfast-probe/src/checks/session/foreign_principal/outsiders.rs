@@ -87,8 +87,7 @@ pub(super) async fn come(trial: &mut Trial<'_, '_>, who: Who, verb: Verb, errand
     } else if taken {
         let severity = if shown { Severity::High } else { Severity::Medium };
         let what = if shown { "got what A keeps there" } else { "was served in it" };
-        let why =
-            if who == Who::OtherTenant { "tenants are not told apart" } else { "the id stands for the token" };
+        let why = if who == Who::OtherTenant { "tenants are not told apart" } else { "the id stands for the token" };
         let detail = match verb {
             Verb::Delete => "A's session was ended by a request that shows its id and nothing else".to_owned(),
             _ => format!("{} with A's session id {what}: {why}", who.label()),
