@@ -27,6 +27,9 @@ lint:
 	for part in handles probe twins; do \
 	    $(CARGO) clippy --package handfast-cli --no-default-features --features $$part --locked -- -D warnings || exit 1; \
 	done
+	for part in sqlite postgres rmcp tokens http metrics http,tokens tracing verify; do \
+	    $(CARGO) clippy --package handfast --no-default-features --features $$part --locked -- -D warnings || exit 1; \
+	done
 
 release:
 	$(CARGO) run --release --locked -- prove

@@ -2,11 +2,18 @@
 //! client has written.
 
 /// Tokens that were found good.
-#[cfg(any(feature = "http", feature = "metrics"))]
+#[cfg(any(all(feature = "http", feature = "tokens"), feature = "metrics"))]
 pub(crate) const AUTH_VALID: &str = "auth_valid_total";
 /// Tokens, or the want of one, that were refused, by reason.
-#[cfg(any(feature = "http", feature = "metrics"))]
+#[cfg(any(all(feature = "http", feature = "tokens"), feature = "metrics"))]
 pub(crate) const AUTH_REFUSED: &str = "auth_refused_total";
+/// The reasons where there is no token to be bad: none at all, or one in the query.
+#[cfg(all(feature = "tokens", feature = "metrics"))]
+const WITHOUT_TOKEN: [&str; 2] = [NO_TOKEN, IN_QUERY];
+#[cfg(all(feature = "tokens", any(feature = "http", feature = "metrics")))]
+pub(crate) const NO_TOKEN: &str = "none";
+#[cfg(all(feature = "tokens", any(feature = "http", feature = "metrics")))]
+pub(crate) const IN_QUERY: &str = "in-query";
 /// Requests of callers with a token for this server, about whose sessions was decided.
 pub(crate) const AUTHENTICATED: &str = "authenticated_requests_total";
 /// Sessions that were made.
@@ -30,12 +37,12 @@ pub(crate) fn count(name: &'static str) {
 pub(crate) fn count(_: &'static str) {}
 
 /// Counts with the reason.
-#[cfg(all(feature = "metrics", feature = "http"))]
+#[cfg(all(feature = "metrics", feature = "http", feature = "tokens"))]
 pub(crate) fn count_why(name: &'static str, reason: &'static str) {
     metrics::counter!(name, "reason" => reason).increment(1);
 }
 
-#[cfg(all(not(feature = "metrics"), feature = "http"))]
+#[cfg(all(not(feature = "metrics"), feature = "http", feature = "tokens"))]
 pub(crate) fn count_why(_: &'static str, _: &'static str) {}
 
 /// One more of what is open, until this is dropped.
@@ -78,6 +85,10 @@ pub fn describe() {
     // A counter that is not there yet has nothing that it could have increased from: its first event would alert nobody.
     for name in [AUTH_VALID, AUTHENTICATED, CREATED, REINIT_REJECTED, SILENT_REINIT, MISMATCH] {
         metrics::counter!(name).increment(0);
+    }
+    #[cfg(feature = "tokens")]
+    for reason in crate::token::TokenDenial::ALL.map(crate::token::TokenDenial::slug).into_iter().chain(WITHOUT_TOKEN) {
+        metrics::counter!(AUTH_REFUSED, "reason" => reason).increment(0);
     }
     metrics::gauge!(STREAMS).increment(0.0);
     describe_gauge!(STREAMS, "Streams of the server's own messages that are open.");

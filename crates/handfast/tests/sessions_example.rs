@@ -100,7 +100,14 @@ async fn behind_the_layer_it_is_whoevers_began_it() {
     assert_eq!(server.call(&server.alice, &hers, "recall", json!({})).await.0, 404);
 
     let counters = reqwest::get(&server.counters).await.expect("an answer").text().await.expect("text");
-    for line in ["sessions_created_total 2", "session_mismatch_total 1", "session_reinit_rejected_total 1"] {
+    for line in [
+        "sessions_created_total 2",
+        "session_mismatch_total 1",
+        "session_reinit_rejected_total 1",
+        // There from the beginning, so that its first event is an increase.
+        "auth_refused_total{reason=\"audience\"} 0",
+        "auth_refused_total{reason=\"none\"} 0",
+    ] {
         assert!(counters.lines().any(|counter| counter == line), "{line}: {counters}");
     }
     assert!(counters.contains("# HELP sessions_created_total") && !counters.contains("alice"), "{counters}");

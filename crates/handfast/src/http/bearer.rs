@@ -94,13 +94,13 @@ impl BearerLayer {
     async fn verified(&self, headers: &HeaderMap, query: Option<&str>) -> Result<Verified, Response<Body>> {
         let named = |pair: &str| pair.split('=').next() == Some("access_token");
         if query.is_some_and(|query| query.split('&').any(named)) {
-            tally::count_why(tally::AUTH_REFUSED, "in-query");
+            tally::count_why(tally::AUTH_REFUSED, tally::IN_QUERY);
             let told = json!({"error": "invalid_request", "error_description": "tokens are not taken from the query"});
             return Err(answer::json(400, &told));
         }
         let mut shown = headers.get_all(AUTHORIZATION).iter();
         let (Some(shown), None) = (shown.next(), shown.next()) else {
-            tally::count_why(tally::AUTH_REFUSED, "none");
+            tally::count_why(tally::AUTH_REFUSED, tally::NO_TOKEN);
             return Err(self.refused(401, Challenge::None));
         };
         let token = shown.to_str().ok().and_then(|shown| shown.split_once(' '));

@@ -102,6 +102,26 @@ pub enum TokenDenial {
 }
 
 impl TokenDenial {
+    /// Each of them, for counters that are there before the first event.
+    #[cfg(feature = "metrics")]
+    pub(crate) const ALL: [Self; 15] = [
+        Self::TooLong,
+        Self::Malformed,
+        Self::Algorithm,
+        Self::Type,
+        Self::Critical,
+        Self::UnknownKey,
+        Self::Signature,
+        Self::Issuer,
+        Self::Audience,
+        Self::Expired,
+        Self::NotYetValid,
+        Self::Claims,
+        Self::Constrained,
+        Self::Inactive,
+        Self::Unavailable,
+    ];
+
     /// Its name in events and counters.
     #[must_use]
     pub fn slug(self) -> &'static str {
