@@ -366,3 +366,21 @@ async fn a_token_of_another_issuer_is_not_tried() {
     let found = check(&report, "token-foreign-audience");
     assert!(found.detail.contains("look that it is what the profile says it is"), "{}", found.detail);
 }
+
+/// What opens a stream in a browser can set no header: some servers take the token from the query there alone.
+#[tokio::test]
+async fn a_token_in_the_query_of_a_stream_is_seen() {
+    let taken = fronted("known-tokens", all(), |request| match request.verb.as_str() {
+        "GET" if request.path.ends_with("?access_token=alice") => Act::As("alice"),
+        _ => Act::Forward,
+    });
+    let taken = taken.await;
+    let found = check(&taken, "token-in-query");
+    assert_eq!(verdict(found), "confirmed token-taken-from-query low");
+    assert_eq!(entry(found, "GET in a session of A's").row.verdict, Verdict::Confirmed);
+    assert_eq!(entry(found, "tools/call whoami").row.verdict, Verdict::Refuted);
+
+    let sound = report_of("known-tokens", all()).await;
+    let found = check(&sound, "token-in-query");
+    assert_eq!((verdict(found).as_str(), found.evidence.entry_points.len()), ("refuted token-refused", 2));
+}

@@ -5,8 +5,9 @@ use crate::{
     checks,
     disposition::Disposition,
     identity::Who,
+    target::session::{Verb, Visit},
     trial::Trial,
-    verdict::{Halt, Judgement, Reason, Severity},
+    verdict::{ControlPlan, Halt, Judgement, Reason, Row, Severity},
 };
 
 use super::scene::{self, Words};
@@ -45,5 +46,50 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let words = Words { taken: Reason::TokenTakenFromQuery, severity: CHECK.severity, what };
     let mut row = scene::row(trial, &door, &controls, &subject, &words);
     row.story.insert(1, without.step);
-    Ok(Judgement::over(vec![row], Vec::new()))
+    let mut rows = vec![row];
+    match stream(trial).await {
+        Ok(row) => rows.extend(row),
+        Err(halt) => rows.push(Row::halted(STREAM, halt)),
+    }
+    Ok(Judgement::over(rows, Vec::new()))
 }
+
+/// The same for a stream: what a browser opens one with (`EventSource`) can set no header, and so servers take the token from
+/// the query there alone. `None` where there are no sessions, or no streams.
+async fn stream(trial: &mut Trial<'_, '_>) -> Result<Option<Row>, Halt> {
+    let Some(id) = scene::own_session(trial).await? else { return Ok(None) };
+    let visit = Visit { verb: Verb::Get, session: Some(&id), call: None };
+    let own = trial.visit("own-token", Who::A, &visit).await?;
+    if own.disposition != Disposition::Accepted {
+        return Ok(None);
+    }
+    let unissued = trial.visit("unissued-token", Who::Impostor, &visit).await?;
+    let without = trial.visit("no-token", Who::Nobody, &visit).await?;
+    if without.disposition == Disposition::Accepted {
+        let detail = "a stream is attached without any token: where one stands makes no difference";
+        return Err(Halt::skipped(Reason::NothingWasRefused, detail));
+    }
+    let mut plan = ControlPlan::default();
+    plan.accepts(&own, |said| Halt::errored(Reason::ControlFailed, said))?;
+    plan.presents_unissued(&unissued, &[])?;
+    let controls = plan.hold()?;
+    let subject = trial.visit("subject", Who::InQuery, &visit).await?;
+    if let Some(halt) = subject.unclear() {
+        return Err(halt);
+    }
+    let said = trial.clean(&subject.said());
+    let mut row = match subject.disposition {
+        Disposition::Accepted => {
+            let detail = "with A's token in the query string, and none in the header, a stream is attached".to_owned();
+            Row::confirmed(&controls, STREAM, Reason::TokenTakenFromQuery, CHECK.severity, detail)
+        }
+        _ => {
+            let detail = format!("with A's token in the query string no stream is attached: {said}");
+            Row::refuted(&controls, STREAM, Reason::TokenRefused, detail)
+        }
+    };
+    row.story = [&own, &unissued, &without, &subject].map(|answer| answer.step).to_vec();
+    Ok(Some(row))
+}
+
+const STREAM: &str = "GET in a session of A's";

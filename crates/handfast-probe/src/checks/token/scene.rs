@@ -54,12 +54,7 @@ pub(super) async fn enter_with(trial: &mut Trial<'_, '_>, call: Call) -> Result<
 /// The same within a session that A has opened: a server may look at a token when a session begins, and not after that.
 /// `None` where there are no sessions.
 pub(super) async fn enter_session(trial: &mut Trial<'_, '_>) -> Result<Option<Door>, Halt> {
-    let Issues::Ids(_) = trial.session.target.issues_sessions().await else { return Ok(None) };
-    let opening = trial.session.target.opening();
-    let opened = trial.visit("opens", Who::A, &Visit { verb: Verb::Post, session: None, call: Some(&opening) }).await?;
-    lets_in(&[&opened])?;
-    let Some(id) = opened.issued else { return Ok(None) };
-    trial.session.target.ready(Who::A, &id).await;
+    let Some(id) = own_session(trial).await? else { return Ok(None) };
     // A server of both eras may have other tools in its sessions: a listing is there in any case.
     let mut calls = harmless(trial).into_iter().take(1).chain([Call::new("tools/list", Object::new())]);
     let (call, own) = loop {
@@ -74,6 +69,18 @@ pub(super) async fn enter_session(trial: &mut Trial<'_, '_>) -> Result<Option<Do
     let visit = Visit { verb: Verb::Post, session: Some(&id), call: Some(&call) };
     let unissued = trial.visit("unissued-token", Who::Impostor, &visit).await?;
     Ok(Some(Door { call, session: Some(id), own, unissued }))
+}
+
+/// A session that A opens with its own token; `None` where there are no sessions.
+pub(super) async fn own_session(trial: &mut Trial<'_, '_>) -> Result<Option<String>, Halt> {
+    let Issues::Ids(_) = trial.session.target.issues_sessions().await else { return Ok(None) };
+    let opening = trial.session.target.opening();
+    let opened = trial.visit("opens", Who::A, &Visit { verb: Verb::Post, session: None, call: Some(&opening) }).await?;
+    lets_in(&[&opened])?;
+    if let Some(id) = &opened.issued {
+        trial.session.target.ready(Who::A, id).await;
+    }
+    Ok(opened.issued)
 }
 
 fn lets_in(answers: &[&Answer]) -> Result<(), Halt> {
