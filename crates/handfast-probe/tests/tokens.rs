@@ -384,3 +384,27 @@ async fn a_token_in_the_query_of_a_stream_is_seen() {
     let found = check(&sound, "token-in-query");
     assert_eq!((verdict(found).as_str(), found.evidence.entry_points.len()), ("refuted token-refused", 2));
 }
+
+/// A token that opens a session is taken, whatever comes of the calls in it.
+#[tokio::test]
+async fn an_opening_is_a_door_of_its_own() {
+    let taken = fronted("known-tokens", all(), |request| match (request.method(), request.token()) {
+        ("initialize", Some("expired-alice")) => Act::As("alice"),
+        _ => Act::Forward,
+    });
+    let taken = taken.await;
+    let found = check(&taken, "token-expired");
+    assert_eq!(verdict(found), "confirmed expired-token-taken high");
+    assert_eq!(entry(found, "initialize").row.verdict, Verdict::Confirmed);
+    assert_eq!(entry(found, "tools/call whoami").row.verdict, Verdict::Refuted);
+
+    // Where anybody opens sessions, and calls are what is guarded, an opening shows nothing.
+    let lazy = fronted("known-tokens", all(), |request| match (request.method(), request.token()) {
+        ("initialize" | "notifications/initialized", _) => Act::As("alice"),
+        _ => Act::Forward,
+    });
+    let lazy = lazy.await;
+    let found = check(&lazy, "token-expired");
+    assert_eq!(verdict(found), "refuted token-refused");
+    assert_eq!(entry(found, "initialize").row.reason.slug(), "nothing-was-refused");
+}

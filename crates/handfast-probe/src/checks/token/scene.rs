@@ -25,11 +25,20 @@ use crate::{
 /// The call that is made at the door, and A's answer to it.
 pub(super) struct Door {
     pub(super) call: Call,
-    /// The session of A's that it is made in; `None` where everybody comes for the first time.
-    session: Option<String>,
+    place: Place,
     pub(super) own: Answer,
     /// How a token that nobody issued is answered.
     pub(super) unissued: Answer,
+}
+
+/// Where the call is made.
+enum Place {
+    /// Everybody comes for the first time, and opens a session on the way where one is wanted.
+    Anew,
+    /// In a session that A has opened.
+    Within(String),
+    /// It is the opening itself.
+    Opening,
 }
 
 /// Sees that there are tokens here, and that A's is good.
@@ -48,7 +57,7 @@ pub(super) async fn enter_with(trial: &mut Trial<'_, '_>, call: Call) -> Result<
     let again = first_time(trial, "own-token", Who::A, &call).await?;
     lets_in(&[&own, &again])?;
     let unissued = first_time(trial, "unissued-token", Who::Impostor, &call).await?;
-    Ok(Door { call, session: None, own, unissued })
+    Ok(Door { call, place: Place::Anew, own, unissued })
 }
 
 /// The same within a session that A has opened: a server may look at a token when a session begins, and not after that.
@@ -68,7 +77,19 @@ pub(super) async fn enter_session(trial: &mut Trial<'_, '_>) -> Result<Option<Do
     lets_in(&[&own])?;
     let visit = Visit { verb: Verb::Post, session: Some(&id), call: Some(&call) };
     let unissued = trial.visit("unissued-token", Who::Impostor, &visit).await?;
-    Ok(Some(Door { call, session: Some(id), own, unissued }))
+    Ok(Some(Door { call, place: Place::Within(id), own, unissued }))
+}
+
+/// The same at the opening of a session alone: a server may look at a token in every call, and not there. `None` where there
+/// are no sessions.
+pub(super) async fn enter_opening(trial: &mut Trial<'_, '_>) -> Result<Option<Door>, Halt> {
+    let Issues::Ids(_) = trial.session.target.issues_sessions().await else { return Ok(None) };
+    let call = trial.session.target.opening();
+    let visit = Visit { verb: Verb::Post, session: None, call: Some(&call) };
+    let own = trial.visit("own-token", Who::A, &visit).await?;
+    lets_in(&[&own])?;
+    let unissued = trial.visit("unissued-token", Who::Impostor, &visit).await?;
+    Ok(Some(Door { call, place: Place::Opening, own, unissued }))
 }
 
 /// A session that A opens with its own token; `None` where there are no sessions.
@@ -128,14 +149,12 @@ const MOST_HARMLESS: usize = 6;
 
 /// Makes the call as the door's, or as somebody who comes for the first time.
 pub(super) async fn knock(trial: &mut Trial<'_, '_>, step: &str, who: Who, door: &Door) -> Result<Answer, Halt> {
-    match &door.session {
-        None => first_time(trial, step, who, &door.call).await,
-        session => {
-            trial
-                .visit(step, who, &Visit { verb: Verb::Post, session: session.as_deref(), call: Some(&door.call) })
-                .await
-        }
-    }
+    let session = match &door.place {
+        Place::Anew => return first_time(trial, step, who, &door.call).await,
+        Place::Within(id) => Some(id.as_str()),
+        Place::Opening => None,
+    };
+    trial.visit(step, who, &Visit { verb: Verb::Post, session, call: Some(&door.call) }).await
 }
 
 /// Makes the call as somebody who comes for the first time: where the server wants sessions, one is opened on the way, and
@@ -182,9 +201,9 @@ impl Door {
 
     /// What the call is, as the row's name.
     pub(super) fn entry(&self) -> String {
-        match self.session {
-            None => self.call.title(),
-            Some(_) => format!("{} in a session of A's", self.call.title()),
+        match self.place {
+            Place::Within(_) => format!("{} in a session of A's", self.call.title()),
+            Place::Anew | Place::Opening => self.call.title(),
         }
     }
 }

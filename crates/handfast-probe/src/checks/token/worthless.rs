@@ -9,7 +9,7 @@ use crate::{
     verdict::{Halt, Judgement, Reason, Row, Severity, Verdict},
 };
 
-use super::scene::{self, Words};
+use super::scene::{self, Door, Words};
 
 const SPEC: &str =
     "MCP servers MUST validate that access tokens were issued specifically for them as the intended audience.";
@@ -99,19 +99,24 @@ async fn audience(trial: &mut Trial<'_, '_>, who: Who, missing: Reason, whom: &s
         shared.then(|| format!("the token for {whom} has an audience of A's own token"))
     };
     let mut judgement = try_it(trial, who, missing, &words, unfit).await?;
-    match within(trial, who, &words).await {
-        Ok(row) => judgement.rows.extend(row),
+    match scene::enter_session(trial).await {
+        Ok(Some(door)) => judgement.rows.push(at(trial, &door, who, &words).await),
+        Ok(None) => {}
         Err(halt) => judgement.rows.push(Row::halted("in a session of A's", halt)),
     }
     Ok(Judgement::over(judgement.rows, judgement.observations))
 }
 
-/// The same within a session that A has opened with its own token.
-async fn within(trial: &mut Trial<'_, '_>, who: Who, words: &Words) -> Result<Option<Row>, Halt> {
-    let Some(door) = scene::enter_session(trial).await? else { return Ok(None) };
-    let controls = door.controls()?;
-    let subject = scene::subject(trial, &door, who).await?;
-    Ok(Some(scene::row(trial, &door, &controls, &subject, words)))
+/// The same elsewhere than at a first call.
+async fn at(trial: &mut Trial<'_, '_>, door: &Door, who: Who, words: &Words) -> Row {
+    let tried = match door.controls() {
+        Ok(controls) => scene::subject(trial, door, who).await.map(|subject| (controls, subject)),
+        Err(halt) => Err(halt),
+    };
+    match tried {
+        Ok((controls, subject)) => scene::row(trial, door, &controls, &subject, words),
+        Err(halt) => Row::halted(&door.entry(), halt),
+    }
 }
 
 /// The same with audiences that are nearly right, where an issuer gave tokens for them: each is a row of its own.
@@ -185,11 +190,16 @@ async fn try_it(
     let door = scene::enter(trial).await?;
     let controls = door.controls()?;
     let subject = scene::subject(trial, &door, who).await?;
+    let mut rows = match scene::enter_opening(trial).await? {
+        Some(door) => vec![at(trial, &door, who, words).await],
+        None => Vec::new(),
+    };
     let mut row = scene::row(trial, &door, &controls, &subject, words);
     if row.verdict == Verdict::Refuted && scene::claims(trial, who).is_none() {
         row.detail.push_str("; the token says nothing of itself: look that it is what the profile says it is");
     }
-    Ok(Judgement::over(vec![row], Vec::new()))
+    rows.insert(0, row);
+    Ok(Judgement::over(rows, Vec::new()))
 }
 
 /// Why a token is none of A's issuer, by its own word: it would be refused for that.
