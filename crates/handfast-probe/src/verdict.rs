@@ -138,6 +138,10 @@ reasons! {
     NoSessionIssued = "no-session-issued",
     /// There are session ids over HTTP only.
     NeedsHttp = "needs-http",
+    /// A state was accepted from somebody, or for something, that it was not issued for.
+    StateNotBound = "state-not-bound",
+    /// A state does for nobody and nothing but what it was issued for.
+    StateBound = "state-bound",
     /// What should have been refused, so that the refusal could be looked at, was not.
     NothingWasRefused = "nothing-was-refused",
     /// The server does not take this verb.

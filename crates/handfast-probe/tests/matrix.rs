@@ -5,7 +5,7 @@ mod support;
 mod table;
 
 use handfast_twins::Answers;
-use support::{probed, served, sessions, tokens, verdicts, whole_run_of};
+use support::{further, probed, served, sessions, tokens, verdicts, whole_run_of};
 
 const TABLE: &str = include_str!("matrix.txt");
 
@@ -16,7 +16,9 @@ async fn seen(answers: Answers) -> Vec<(String, String)> {
         let report = probed(&whole_run_of(twin, &served.url())).await;
         seen.push((
             twin.name.to_owned(),
-            format!("{} | {} | {}", verdicts(&report), sessions(&report), tokens(&report)),
+            format!("{} | {} | {} | {}", verdicts(&report), sessions(&report), tokens(&report), further(&report))
+                .trim_end()
+                .to_owned(),
         ));
     }
     seen

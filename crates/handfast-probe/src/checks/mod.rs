@@ -1,5 +1,6 @@
 //! The catalogue.
 
+mod apart;
 pub mod handle;
 pub mod session;
 pub mod state;

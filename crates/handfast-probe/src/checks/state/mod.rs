@@ -1,8 +1,12 @@
 //! `requestState`: what a server hands to a client between two rounds of one request.
 
+mod flow;
+mod foreign_principal;
+mod loan;
+mod origins;
 mod tampered;
 
 use crate::check::Check;
 
 /// The checks of this family.
-pub const CHECKS: &[&Check] = &[&tampered::CHECK];
+pub const CHECKS: &[&Check] = &[&tampered::CHECK, &foreign_principal::CHECK];

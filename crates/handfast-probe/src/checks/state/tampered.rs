@@ -1,18 +1,17 @@
 //! `state-tampered`: is an echoed `requestState` still the one that the server issued? The page beside this file says how it
 //! is tested; this file is that text, step by step.
 
-mod flow;
-mod origins;
 mod subjects;
 
-use flow::{Flow, Outcome, Played};
+use super::{
+    flow::{Flow, Outcome, Played, story},
+    origins,
+};
 use subjects::{Attempt, Tried};
 
 use crate::{
-    answers::Form,
     check::{Check, Level, Running},
     disposition::Disposition,
-    forge,
     identity::Who,
     trial::Trial,
     verdict::{ControlPlan, Controls, Halt, Judgement, Negative, Observation, Reason, Row, Severity},
@@ -77,7 +76,7 @@ async fn of_flow(
     flow: &mut Flow,
     observations: &mut Vec<Observation>,
 ) -> Result<Vec<(Row, Option<u32>)>, Halt> {
-    let baseline = baseline(trial, flow, observations).await?;
+    let baseline = flow.honest(trial, observations).await?;
     let again = flow.play(trial, Who::A, "untouched-retry", None).await?;
     flow.steady = match (again.answer.result(), baseline.answer.result()) {
         (Some(again), Some(first)) => flow.is_like(again, first),
@@ -105,34 +104,6 @@ async fn of_flow(
     Ok(rows)
 }
 
-/// The honest flow: right answers, every state untouched. A server that wants bare values gets them on a second try.
-async fn baseline(
-    trial: &mut Trial<'_, '_>,
-    flow: &mut Flow,
-    observations: &mut Vec<Observation>,
-) -> Result<Played, Halt> {
-    let first = flow.play(trial, Who::A, "untouched-retry", None).await?;
-    if first.answer.disposition == Disposition::Accepted {
-        return Ok(first);
-    }
-    if let Some(halt) = first.answer.unclear() {
-        return Err(halt);
-    }
-    let said = first.answer.said();
-    trial.session.form = Form::Bare;
-    let second = flow.play(trial, Who::A, "untouched-retry", None).await;
-    if let Ok(second) = second
-        && second.answer.disposition == Disposition::Accepted
-    {
-        let text =
-            format!("{}: takes bare values as answers, not the ElicitResult of the specification", flow.origin.entry);
-        observations.push(Observation { id: "answers-bare", text });
-        return Ok(second);
-    }
-    trial.session.form = Form::Specified;
-    Err(Halt::skipped(Reason::UntouchedRetryDidNotSucceed, format!("the honest retry was not accepted: {said}")))
-}
-
 async fn of_round(
     trial: &mut Trial<'_, '_>,
     flow: &mut Flow,
@@ -142,13 +113,8 @@ async fn of_round(
     let entry = flow.entry();
     let mut plan = ControlPlan::default();
     plan.accepts(&baseline.answer, |said| Halt::skipped(Reason::UntouchedRetryDidNotSucceed, said))?;
-    let random = flow.play(trial, Who::A, "random-state", Some(&mut |state| Some(forge::state(state)))).await?;
-    match random.outcome(flow, baseline) {
-        Outcome::Accepted => plan.presents_unissued(&baseline.answer, &[])?,
-        Outcome::AskedAgain => plan.was_asked_again(),
-        Outcome::Unlike(text) => plan.refused_in_words(&text),
-        _ => plan.presents_unissued(&random.answer, std::slice::from_ref(&random.presented))?,
-    }
+    let random = flow.with_random(trial, Who::A, "random-state").await?;
+    random.as_negative(&mut plan, flow, baseline)?;
     let controls = plan.hold()?;
     if *controls.negative() == Negative::Honoured {
         let text = format!("{entry}: a random state of the same shape was accepted: the state is not consulted");
@@ -210,8 +176,7 @@ async fn confirm(
     first: &Played,
 ) -> Result<(Row, Option<u32>), Halt> {
     let again = subjects::attempt(trial, flow, [baseline, random], attempt).await?;
-    let random_again =
-        flow.play(trial, Who::A, "random-state-again", Some(&mut |state| Some(forge::state(state)))).await?;
+    let random_again = flow.with_random(trial, Who::A, "random-state-again").await?;
     let repeated = matches!(again, Tried::Accepted(_));
     let still_refused =
         matches!(random_again.outcome(flow, baseline), Outcome::Refused(_) | Outcome::AskedAgain | Outcome::Unlike(_));
@@ -241,11 +206,6 @@ async fn confirm(
     row.facts = attempt.facts(trial, first, observed);
     row.story = story(&[baseline, random, first]);
     Ok((row, Some(attempt.cwe)))
-}
-
-/// The first call of the honest flow, and the end of each flow.
-fn story(flows: &[&Played]) -> Vec<usize> {
-    flows.first().map(|flow| flow.first_step).into_iter().chain(flows.iter().map(|flow| flow.answer.step)).collect()
 }
 
 /// What the alterations that were not accepted came to.

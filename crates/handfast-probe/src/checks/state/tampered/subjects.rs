@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::flow::{Flow, Outcome, Played};
+use super::super::flow::{Flow, Outcome, Played};
 use crate::{
     canary::{self, Canary},
     forge,

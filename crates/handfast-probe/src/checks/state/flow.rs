@@ -3,12 +3,14 @@
 
 use super::origins::Origin;
 use crate::{
+    answers::Form,
     disposition::{Disposition, Refusal},
+    forge,
     identity::Who,
     likeness,
     target::Call,
     trial::{Answer, Trial},
-    verdict::{Halt, Reason},
+    verdict::{ControlPlan, Halt, Observation, Reason},
 };
 use handfast_wire::result::InputRequired;
 use serde_json::Value;
@@ -73,6 +75,41 @@ impl Flow {
         if self.steady { likeness::same(one, other) } else { likeness::alike(one, other) }
     }
 
+    /// The honest flow: right answers, every state untouched. A server that wants bare values gets them on a second try.
+    pub(super) async fn honest(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        observations: &mut Vec<Observation>,
+    ) -> Result<Played, Halt> {
+        let first = self.play(trial, Who::A, "untouched-retry", None).await?;
+        if first.answer.disposition == Disposition::Accepted {
+            return Ok(first);
+        }
+        if let Some(halt) = first.answer.unclear() {
+            return Err(halt);
+        }
+        let said = first.answer.said();
+        trial.session.form = Form::Bare;
+        let second = self.play(trial, Who::A, "untouched-retry", None).await;
+        if let Ok(second) = second
+            && second.answer.disposition == Disposition::Accepted
+        {
+            let text = format!(
+                "{}: takes bare values as answers, not the ElicitResult of the specification",
+                self.origin.entry
+            );
+            observations.push(Observation { id: "answers-bare", text });
+            return Ok(second);
+        }
+        trial.session.form = Form::Specified;
+        Err(Halt::skipped(Reason::UntouchedRetryDidNotSucceed, format!("the honest retry was not accepted: {said}")))
+    }
+
+    /// Plays the flow as somebody with a state that nobody issued.
+    pub(super) async fn with_random(&self, trial: &mut Trial<'_, '_>, who: Who, step: &str) -> Result<Played, Halt> {
+        self.play(trial, who, step, Some(&mut |state| Some(forge::state(state)))).await
+    }
+
     /// Plays the flow as somebody. `alter` changes the state of the flow's own round.
     pub(super) async fn play(
         &self,
@@ -109,7 +146,11 @@ impl Flow {
     }
 
     /// A first call that is asked something.
-    async fn start(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<(Call, InputRequired, usize), Halt> {
+    pub(super) async fn start(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        who: Who,
+    ) -> Result<(Call, InputRequired, usize), Halt> {
         let is_asked = |answer: &Answer| matches!(answer.disposition, Disposition::Asked(_)) || answer.lost().is_some();
         let failed = |said: &str| {
             Halt::errored(Reason::ControlFailed, format!("a call that asked before no longer asks: {said}"))
@@ -128,7 +169,33 @@ impl Flow {
     }
 }
 
+impl Flow {
+    /// Whether even the first call is refused to this caller.
+    pub(super) async fn is_refused(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<bool, Halt> {
+        // A's own handles: what is refused must be refused for the credential alone.
+        let Some(call) = self.origin.call(trial, Who::A).await? else { return Ok(false) };
+        let answer = trial.call("without-identity", who, &call).await?;
+        Ok(matches!(answer.disposition, Disposition::Refused(_)))
+    }
+}
+
 impl Played {
+    /// A flow with a random state, as the control that must not be accepted.
+    pub(super) fn as_negative(&self, plan: &mut ControlPlan, flow: &Flow, baseline: &Played) -> Result<(), Halt> {
+        match self.outcome(flow, baseline) {
+            Outcome::Accepted => plan.presents_unissued(&baseline.answer, &[]),
+            Outcome::AskedAgain => {
+                plan.was_asked_again();
+                Ok(())
+            }
+            Outcome::Unlike(text) => {
+                plan.refused_in_words(&text);
+                Ok(())
+            }
+            _ => plan.presents_unissued(&self.answer, std::slice::from_ref(&self.presented)),
+        }
+    }
+
     /// What the altered round came to, measured against the honest flow.
     pub(super) fn outcome(&self, flow: &Flow, baseline: &Played) -> Outcome {
         let asked_more = self.rounds.len() > baseline.rounds.len();
@@ -148,3 +215,8 @@ impl Played {
 }
 
 pub(super) const MOST_ROUNDS: usize = 12;
+
+/// The first call of the honest flow, and the end of each flow.
+pub(super) fn story(flows: &[&Played]) -> Vec<usize> {
+    flows.first().map(|flow| flow.first_step).into_iter().chain(flows.iter().map(|flow| flow.answer.step)).collect()
+}

@@ -55,7 +55,7 @@ impl Origin {
     }
 
     /// A first-round call as somebody, with handles of their own; `None` where no call can be made.
-    async fn call(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<Option<Call>, Halt> {
+    pub(super) async fn call(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<Option<Call>, Halt> {
         let canary = trial.canary(who);
         match &self.what {
             What::Tool(name) => {
