@@ -1,6 +1,10 @@
 //! What may stand in a report: no credential, and of a handle or state only so much that equal ones can be matched up.
 
 use aws_lc_rs::digest::{SHA256, digest};
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use handfast_wire::text::is_printable;
 use serde_json::Value;
 
@@ -18,6 +22,8 @@ fn short_digest(value: &str) -> String {
 #[derive(Debug, Default, Clone)]
 pub struct Redactor {
     replacements: Vec<Replacement>,
+    /// Session ids, and what each is called.
+    sessions: Vec<(String, String)>,
 }
 
 #[derive(Clone)]
@@ -35,30 +41,42 @@ impl std::fmt::Debug for Replacement {
 impl Redactor {
     /// A credential: never shown, not even in part.
     pub fn hide(&mut self, credential: &str, name: &str) {
-        self.add(credential, format!("[credential of {name}]"));
+        self.add_however_written(credential, &format!("[credential of {name}]"));
     }
 
     /// A handle or state: shown by its fingerprint. Short ones stay: they hide nothing and would garble the rest.
     pub fn shorten(&mut self, value: &str) {
         if value.chars().count() >= WORTH_SHORTENING {
-            self.add(value, fingerprint(value));
-            // As it stands in a URI.
-            let encoded: String = value.bytes().map(percent_encoded).collect();
-            if encoded != value {
-                self.add(&encoded, fingerprint(value));
-            }
+            self.add_however_written(value, &fingerprint(value));
         }
     }
 
     /// A session id: never shown, not even in part. Reports call it by the name that is returned.
     pub fn name_session(&mut self, id: &str) -> String {
-        if let Some(known) = self.replacements.iter().find(|known| known.secret == id) {
-            return known.shown.clone();
+        if let Some((_, shown)) = self.sessions.iter().find(|(known, _)| known == id) {
+            return shown.clone();
         }
-        let named = self.replacements.iter().filter(|known| known.shown.starts_with(SESSION)).count();
-        let shown = format!("{SESSION}{}]", named + 1);
-        self.add(id, shown.clone());
+        let shown = format!("{SESSION}{}]", self.sessions.len() + 1);
+        self.sessions.push((id.to_owned(), shown.clone()));
+        // A short one hides nothing, and would garble the rest.
+        if id.chars().count() >= SHORTEST_SESSION {
+            self.add_however_written(id, &shown);
+        }
         shown
+    }
+
+    /// A secret as it is, and as a server may write it that echoes it: in a URI, in JSON, in one case, in base64.
+    fn add_however_written(&mut self, secret: &str, shown: &str) {
+        self.add(secret, shown.to_owned());
+        if secret.chars().count() < WORTH_SHORTENING {
+            return;
+        }
+        let percent: String = secret.bytes().map(percent_encoded).collect();
+        let base64 = [STANDARD.encode(secret), URL_SAFE_NO_PAD.encode(secret)];
+        let others = [percent, secret.replace('/', "\\/"), secret.to_ascii_uppercase(), secret.to_ascii_lowercase()];
+        for other in others.into_iter().chain(base64) {
+            self.add(other.trim_end_matches('='), shown.to_owned());
+        }
     }
 
     fn add(&mut self, secret: &str, shown: String) {
@@ -123,6 +141,8 @@ fn percent_encoded(byte: u8) -> String {
 const HEAD: usize = 6;
 /// How the names of sessions begin.
 const SESSION: &str = "[session ";
+/// Anything shorter may be an HTTP status.
+const SHORTEST_SESSION: usize = 6;
 /// Anything shorter is in every text.
 const SHORTEST_SECRET: usize = 3;
 const WORTH_SHORTENING: usize = 12;

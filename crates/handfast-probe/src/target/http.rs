@@ -188,6 +188,12 @@ impl Http {
         url
     }
 
+    pub(super) fn can_lead_to(&self, place: &str) -> bool {
+        let here = |url: &Url| url.host_str().is_some_and(is_loopback);
+        let place = Url::parse(place).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
+        place.is_some_and(|place| here(&self.url) || !here(&place))
+    }
+
     /// The challenge of the last answer.
     pub(super) fn challenge(&self) -> Option<&str> {
         self.challenge.as_deref()
@@ -201,6 +207,8 @@ impl Http {
     fn caller_headers(&self, identity: &Identity) -> Result<HeaderMap, String> {
         let mut headers = self.extra.clone();
         let Some(credential) = identity.credential().filter(|_| identity.who != Who::InQuery) else {
+            // Who comes without a credential comes without one that `--header` would give to everybody.
+            headers.remove(self.identity_header.as_ref().unwrap_or(&AUTHORIZATION));
             return Ok(headers);
         };
         let (name, text) = match &self.identity_header {

@@ -272,6 +272,12 @@ impl Target {
         }
     }
 
+    /// Whether a client of this server could follow an address that it gives: an absolute one, and none of the client's own
+    /// machine unless the server is there.
+    pub fn can_lead_to(&self, place: &str) -> bool {
+        matches!(&self.wire, Wire::Http(http) if http.can_lead_to(place))
+    }
+
     /// The path of the endpoint.
     pub fn path(&self) -> String {
         match &self.wire {

@@ -156,7 +156,8 @@ impl Target {
             match (&visited.reply.body, visited.issued) {
                 (Body::Result(result), Some(_)) => {
                     let agreed = result.get("protocolVersion").and_then(|version| version.as_str()).unwrap_or(version);
-                    return Issues::Ids(agreed.chars().take(32).collect());
+                    // It goes into a header of every request.
+                    return Issues::Ids(agreed.chars().filter(char::is_ascii_graphic).take(32).collect());
                 }
                 (Body::Result(_), None) => return Issues::None,
                 // A version that is not spoken is answered by an error; one older may be.

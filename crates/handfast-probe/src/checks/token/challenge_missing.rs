@@ -43,7 +43,8 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     }
     let challenge = trial.session.target.challenge().unwrap_or_default().to_owned();
     let mut story = vec![door.own.step, without.step];
-    let row = if let Some(place) = leads_to(&challenge) {
+    let place = leads_to(&challenge).filter(|place| trial.session.target.can_lead_to(place));
+    let row = if let Some(place) = place {
         // What is at this very server is looked at; where it leads elsewhere, nobody is asked.
         if let Some(path) = place.strip_prefix(&origin(trial)).filter(|path| path.starts_with('/')) {
             let (step, answer) = trial.page("metadata", Who::Nobody, path).await?;
@@ -64,7 +65,7 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
             let (step, answer) = trial.page("metadata", Who::Nobody, &page).await?;
             story.push(step);
             let (status, text) = answer.map_err(|fault| Halt::errored(Reason::Unclear, fault.to_string()))?;
-            if (500..600).contains(&status) || status == 429 {
+            if (300..400).contains(&status) || (500..600).contains(&status) || status == 429 {
                 return Err(Halt::errored(Reason::Unclear, format!("GET {page} is answered with HTTP {status}")));
             }
             if status == 200 && describes(&text) {

@@ -103,7 +103,8 @@ impl Http {
             let mut url = self.url.clone();
             url.set_path(path);
             url.set_query(None);
-            let headers = self.caller_headers(identity).map_err(Fault::NotMcp)?;
+            let mut headers = self.caller_headers(identity).map_err(Fault::NotMcp)?;
+            headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*;q=0.5"));
             let client = self.client_of(identity.who).map_err(Fault::Unreachable)?;
             let sent = client.get(url).headers(headers).send().await;
             let response = sent.map_err(|error| Fault::Closed(chain(&error.without_url())))?;
