@@ -60,6 +60,8 @@ pub enum Unclear {
     Status(u16),
     /// A result type that the protocol does not have.
     ResultType(String),
+    /// A result that is like no honest answer to the same call.
+    Unlike(String),
 }
 
 impl std::fmt::Display for Unclear {
@@ -68,6 +70,7 @@ impl std::fmt::Display for Unclear {
             Self::Fault(fault) => write!(out, "{fault}"),
             Self::Status(status) => write!(out, "HTTP {status}"),
             Self::ResultType(kind) => write!(out, "unknown resultType `{kind}`"),
+            Self::Unlike(text) => write!(out, "an answer that is like no honest one: {text}"),
         }
     }
 }

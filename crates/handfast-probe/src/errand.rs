@@ -29,8 +29,8 @@ pub struct Errand {
     pub who_am_i: Option<Call>,
     /// Keeps something for as long as the session lasts.
     pub memory: Option<Memory>,
-    /// What a session of A's own answers to the call.
-    pub honest: Option<Value>,
+    /// What the call is answered with in sessions of the callers' own, also where something is kept.
+    pub honest: Vec<Value>,
 }
 
 /// Two tools: one keeps a text, the other shows it, in the same session and in no other of the same caller.
@@ -44,12 +44,21 @@ pub struct Memory {
 impl Errand {
     /// One that every server knows.
     pub fn plain(method: &str) -> Self {
-        Self { call: Call::new(method, Object::new()), who_am_i: None, memory: None, honest: None }
+        Self { call: Call::new(method, Object::new()), who_am_i: None, memory: None, honest: Vec::new() }
     }
 
     /// Whether a result refuses what was asked: "your session has expired, please start again" is no error, and no yes.
     pub fn is_declined(&self, call: &Call, result: &Value) -> bool {
-        *call == self.call && self.honest.as_ref().is_some_and(|honest| likeness::says_gone(result, honest))
+        self.knows(call) && self.honest.iter().all(|honest| likeness::says_gone(result, honest))
+    }
+
+    /// Whether a result says something that no honest answer says: a no in words that nobody knows, perhaps.
+    pub fn is_unlike(&self, call: &Call, result: &Value) -> bool {
+        self.knows(call) && self.honest.iter().all(|honest| !likeness::alike(result, honest))
+    }
+
+    fn knows(&self, call: &Call) -> bool {
+        *call == self.call && !self.honest.is_empty()
     }
 }
 
@@ -145,7 +154,7 @@ pub async fn choose(
         }
     }
     let best = memory.as_ref().map(|memory: &Memory| memory.read.clone()).or_else(|| seen.who_am_i.clone());
-    Ok(Errand { call: best.unwrap_or(plain.call), who_am_i: seen.who_am_i, memory, honest: None })
+    Ok(Errand { call: best.unwrap_or(plain.call), who_am_i: seen.who_am_i, memory, honest: Vec::new() })
 }
 
 /// Tools that keep a text and need nothing else.

@@ -68,6 +68,26 @@ async fn a_refusal_in_polite_words_is_one() {
     assert_eq!(verdict(check(&found, "session-revived")), "confirmed unknown-session-served medium");
 }
 
+/// A no in words that nobody knows is no yes: the answer is like none that an honest caller gets.
+#[tokio::test]
+async fn an_answer_that_is_like_no_honest_one_confirms_nothing() {
+    let foreign = |id: &Value| {
+        let said = json!([{"type": "text", "text": "Diese Sitzung gibt es nicht. Bitte melden Sie sich neu an."}]);
+        json_answer(200, &json!({"jsonrpc": "2.0", "id": id, "result": {"content": said, "isError": false}}))
+    };
+    let act = move |request: &Recorded| match request.tool() {
+        "" => Act::Forward,
+        _ => Act::Refusing(foreign),
+    };
+    let report = report_of("sessions", act).await;
+    for id in [FOREIGN, "session-revived", "session-adopted", "session-missing-accepted", "session-outlives-delete"] {
+        let found = check(&report, id);
+        assert_ne!(found.verdict, Verdict::Confirmed, "{id}: {}", found.detail);
+    }
+    let report = report_of("unbound-sessions", act).await;
+    assert_eq!(check(&report, FOREIGN).verdict, Verdict::Confirmed, "streams and ends tell");
+}
+
 /// A session that takes six requests is gone at the seventh, whoever asked to end it.
 #[tokio::test]
 async fn a_session_that_ends_by_itself_was_ended_by_nobody() {

@@ -248,12 +248,19 @@ async fn guests_and_polite_refusals_are_no_finding() {
         ("anonymous", "skipped guests-are-served"),
         ("you are a guest", "skipped guests-are-served"),
         ("Authentication required. Please log in.", "refuted token-refused"),
-        ("root", "confirmed no-token-needed high"),
+        // A no in words that nobody knows: no yes, and no no.
+        ("Bitte zuerst anmelden", "errored unclear"),
     ] {
         let report = told(text).await;
         assert_eq!(verdict(check(&report, "token-none")), said, "{text}");
         assert_eq!(verdict(check(&report, "token-absent-stronger")), said, "{text}");
     }
+
+    let let_in = fronted("gated", all(), |request| match request.token() {
+        None if request.method() == "tools/call" => Act::As("bob"),
+        _ => Act::Forward,
+    });
+    assert_eq!(verdict(check(&let_in.await, "token-none")), "confirmed no-token-needed high");
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{Answer, Trial, strings_in};
 use crate::{
-    disposition::{self, Disposition, Refusal, RefusedBy},
+    disposition::{self, Disposition, Refusal, RefusedBy, Unclear},
     evidence::Step,
     identity::Who,
     marker,
@@ -42,9 +42,13 @@ impl Trial<'_, '_> {
         let mut disposition = disposition::of_visit(visit.verb, stream, &reply);
         if let (Some(errand), Some(call), Body::Result(result)) = (&self.session.errand, visit.call, &reply.body)
             && disposition == Disposition::Accepted
-            && errand.is_declined(call, result)
         {
-            disposition = Disposition::Refused(Refusal { by: RefusedBy::Words, text: marker::visible_text(result) });
+            let text = marker::visible_text(result);
+            if errand.is_declined(call, result) {
+                disposition = Disposition::Refused(Refusal { by: RefusedBy::Words, text });
+            } else if errand.is_unlike(call, result) && !self.session.canaries.planted(&text) {
+                disposition = Disposition::Unclear(Unclear::Unlike(text));
+            }
         }
         let answer =
             Answer { reply, disposition, sent, step: self.steps.len(), issued, stream, last_words: String::new() };

@@ -8,6 +8,7 @@ use crate::{
     errand::{self, Errand},
     forge,
     identity::Who,
+    likeness,
     target::{
         Call,
         session::{Issues, Verb, Visit},
@@ -71,10 +72,37 @@ pub(super) async fn enter(trial: &mut Trial<'_, '_>) -> Result<Errand, Halt> {
     let second = live(trial, Who::A, &plain).await?;
     let mut found = errand::choose(trial, pairs, &first.id, &second.id, plain).await?;
     trial.session.target.end_visits().await;
-    found.honest = live(trial, Who::A, &found).await?.answer.result().cloned();
+    found.honest = honest(trial, &found).await?;
     trial.session.errand = Some(found.clone());
     trial.session.target.end_visits().await;
     Ok(found)
+}
+
+/// What the errand is answered with by those who may: A, A with something kept, and B. None where two answers to one caller
+/// have little in common: then nothing is to be read from how an answer looks.
+async fn honest(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Vec<Value>, Halt> {
+    let a = live(trial, Who::A, errand).await?;
+    let mut answers = vec![a.answer.clone(), still_live(trial, &a, errand).await?];
+    let steady = |answers: &[Answer]| match (answers[0].result(), answers[1].result()) {
+        (Some(one), Some(other)) => likeness::alike(one, other),
+        _ => false,
+    };
+    if !steady(&answers) {
+        return Ok(Vec::new());
+    }
+    if let Some(memory) = &errand.memory {
+        let canary = trial.canary(Who::A);
+        if let Some(keep) = memory.write(&canary) {
+            post(trial, "keep", Who::A, Some(&a.id), &keep).await?;
+            answers.push(post(trial, "show", Who::A, Some(&a.id), &memory.read).await?);
+        }
+    }
+    // Whether B is there at all is each check's own affair.
+    if let Ok(b) = live(trial, Who::B, errand).await {
+        answers.push(b.answer);
+    }
+    let accepted = answers.iter().filter(|answer| answer.disposition == Disposition::Accepted);
+    Ok(accepted.filter_map(|answer| answer.result().cloned()).collect())
 }
 
 /// Opens a session.

@@ -29,6 +29,8 @@ pub(super) struct Door {
     pub(super) own: Answer,
     /// How a token that nobody issued is answered.
     pub(super) unissued: Answer,
+    /// Two answers to A are alike.
+    steady: bool,
 }
 
 /// Where the call is made.
@@ -57,7 +59,11 @@ pub(super) async fn enter_with(trial: &mut Trial<'_, '_>, call: Call) -> Result<
     let again = first_time(trial, "own-token", Who::A, &call).await?;
     lets_in(&[&own, &again])?;
     let unissued = first_time(trial, "unissued-token", Who::Impostor, &call).await?;
-    Ok(Door { call, place: Place::Anew, own, unissued })
+    let steady = match (own.result(), again.result()) {
+        (Some(own), Some(again)) => likeness::alike(own, again),
+        _ => false,
+    };
+    Ok(Door { call, place: Place::Anew, own, unissued, steady })
 }
 
 /// The same within a session that A has opened: a server may look at a token when a session begins, and not after that.
@@ -77,7 +83,7 @@ pub(super) async fn enter_session(trial: &mut Trial<'_, '_>) -> Result<Option<Do
     lets_in(&[&own])?;
     let visit = Visit { verb: Verb::Post, session: Some(&id), call: Some(&call) };
     let unissued = trial.visit("unissued-token", Who::Impostor, &visit).await?;
-    Ok(Some(Door { call, place: Place::Within(id), own, unissued }))
+    Ok(Some(Door { call, place: Place::Within(id), own, unissued, steady: false }))
 }
 
 /// The same at the opening of a session alone: a server may look at a token in every call, and not there. `None` where there
@@ -89,7 +95,7 @@ pub(super) async fn enter_opening(trial: &mut Trial<'_, '_>) -> Result<Option<Do
     let own = trial.visit("own-token", Who::A, &visit).await?;
     lets_in(&[&own])?;
     let unissued = trial.visit("unissued-token", Who::Impostor, &visit).await?;
-    Ok(Some(Door { call, place: Place::Opening, own, unissued }))
+    Ok(Some(Door { call, place: Place::Opening, own, unissued, steady: false }))
 }
 
 /// A session that A opens with its own token; `None` where there are no sessions.
@@ -265,7 +271,16 @@ pub(super) fn row(trial: &Trial<'_, '_>, door: &Door, controls: &Controls, subje
         (Some(told), Some(honest)) => likeness::says_no(told, honest),
         _ => false,
     };
+    let unlike = match (subject.answer.result(), door.own.result()) {
+        (Some(told), Some(honest)) => !likeness::alike(told, honest),
+        _ => false,
+    };
     let mut row = match subject.answer.disposition {
+        Disposition::Accepted if !politely && unlike && door.steady => {
+            let text =
+                format!("{what} is answered with what is like no answer to A, and no refusal that is known: {said}");
+            Row::halted(&door.entry(), Halt::errored(Reason::Unclear, text))
+        }
         Disposition::Accepted if !politely => {
             let detail = format!("{what} is let in: {said}");
             Row::confirmed(controls, &door.entry(), words.taken, words.severity, detail)
