@@ -70,13 +70,39 @@ pub fn resigned(text: &str) -> Option<String> {
     offsets.into_iter().find_map(|at| flipped(text, at))
 }
 
-/// A JSON Web Token with a header that says that there is no signature, and none. `None` for any other text.
-pub fn unsigned(token: &str) -> Option<String> {
+/// Whether the last parts of two signed texts differ: where they are the same, that is no signature, but the name of a place.
+pub fn signatures_differ(one: &str, other: &str) -> bool {
+    let last = |text: &str| text.rsplit_once('.').map(|(_, last)| last.to_owned());
+    last(one) != last(other)
+}
+
+/// A JSON Web Token with a header that says that there is no signature (`none`, in this spelling), and none. `None` for any
+/// other text.
+pub fn unsigned(token: &str, none: &str) -> Option<String> {
+    let (_, claims, _) = jwt(token)?;
+    Some(format!("{}.{claims}.", URL_SAFE_NO_PAD.encode(format!(r#"{{"alg":"{none}","typ":"JWT"}}"#))))
+}
+
+/// A JSON Web Token as it was issued, but for its signature, which is empty.
+pub fn unsealed(token: &str) -> Option<String> {
+    let (signed, _) = jwt(token).and_then(|_| token.rsplit_once('.'))?;
+    Some(format!("{signed}."))
+}
+
+/// A JSON Web Token of which the header names a key that there is not: the signature does not fit any more, and whoever takes
+/// a key that is not found for one that need not be asked does not see it.
+pub fn with_unknown_key(token: &str) -> Option<String> {
+    let (mut header, claims, signature) = jwt(token)?;
+    header.as_object_mut()?.insert("kid".to_owned(), UNKNOWN_KEY.into());
+    Some(format!("{}.{claims}.{signature}", URL_SAFE_NO_PAD.encode(header.to_string())))
+}
+
+/// The header, the claims and the signature of a JSON Web Token; the last two as they are written.
+fn jwt(token: &str) -> Option<(Value, &str, &str)> {
     let mut parts = token.split('.');
-    let (header, claims) = (parts.next()?, parts.next()?);
+    let (header, claims, signature) = (parts.next()?, parts.next()?, parts.next()?);
     let header: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(header).ok()?).ok()?;
-    let is_jwt = header.get("alg").is_some_and(Value::is_string) && parts.count() == 1;
-    is_jwt.then(|| format!("{}.{claims}.", URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#)))
+    (header.get("alg").is_some_and(Value::is_string) && parts.next().is_none()).then_some((header, claims, signature))
 }
 
 /// A state that nobody issued: separators, padding and a short leading tag (`v1.`) stay, the rest is drawn anew.
@@ -198,6 +224,7 @@ fn is_uuid(text: &str) -> bool {
 
 const BASE62: &[u8; 62] = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const SEPARATORS: [char; 4] = ['.', ':', '|', '~'];
+const UNKNOWN_KEY: &str = "handfast-no-such-key";
 /// Shorter ones are none.
 const SHORTEST_SIGNATURE: usize = 16;
 const SMALLEST_SPACE: usize = 6;
@@ -258,15 +285,22 @@ mod tests {
         let (start, end) = (token.rfind('.').expect("a dot"), token.len() - 1);
         assert!(other.len() == token.len() && other[..start] == token[..start] && other[end..] == token[end..]);
         assert_eq!(other.bytes().zip(token.bytes()).filter(|(one, two)| one != two).count(), 1);
-        let bare = unsigned(token).expect("it is a JWT");
+        let bare = unsigned(token, "none").expect("it is a JWT");
         assert!(bare.ends_with(".eyJzdWIiOiJhbGljZSJ9.") && bare.starts_with("eyJhbGciOiJub25lIi"), "{bare}");
         for plain in ["", "alice", "a.b.c", "1.2", "10f7.node-1", "eyJhbGciOjF9.e30.QUJD", "x.eyJzdWIiOiJhbGljZSJ9"] {
-            assert_eq!(unsigned(plain), None, "{plain}");
+            assert!(
+                unsigned(plain, "none").is_none() && unsealed(plain).is_none() && with_unknown_key(plain).is_none(),
+                "{plain}"
+            );
         }
         for plain in ["", "alice", "a.b", "10f7.node-1", "0123456789abcdef0123456789abcdef"] {
             assert_eq!(resigned(plain), None, "{plain}");
         }
         assert!(resigned("s.0123456789abcdef0123456789abcdef").is_some());
+        assert_eq!(unsealed(token).as_deref(), Some("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhbGljZSJ9."));
+        let other_key = with_unknown_key(token).expect("it is a JWT");
+        assert!(other_key.ends_with(".eyJzdWIiOiJhbGljZSJ9.QUJDREVGR0hJSktMTU5PUA") && other_key != token);
+        assert!(signatures_differ("a.1", "a.2") && !signatures_differ("a.node-7", "b.node-7"));
     }
 
     proptest! {

@@ -45,6 +45,12 @@ pub enum Who {
     Resigned,
     /// A with the good token, of which it says that it has no signature.
     Unsigned,
+    /// The same in another spelling.
+    UnsignedOtherwise,
+    /// A with the good token, without its signature.
+    EmptySignature,
+    /// A with the good token, of which it says that a key has signed it that there is not.
+    UnknownKey,
 }
 
 impl Who {
@@ -67,7 +73,8 @@ impl Who {
     pub const UNUSED: [Self; 3] = [Self::NewToken, Self::OtherClient, Self::Anonymous];
 
     /// Those whose token the probe makes of A's, where that one is signed.
-    pub const FORGED: [Self; 2] = [Self::Resigned, Self::Unsigned];
+    pub const FORGED: [Self; 5] =
+        [Self::Resigned, Self::Unsigned, Self::UnsignedOtherwise, Self::EmptySignature, Self::UnknownKey];
 
     /// Those whose token is for an audience that is nearly right.
     pub const NEARLY: [Self; 4] = [Self::NoAudience, Self::LongerAudience, Self::LowerAudience, Self::CaseAudience];
@@ -108,6 +115,9 @@ impl Who {
             Self::InQuery => "A with the token in the query",
             Self::Resigned => "A with another signature",
             Self::Unsigned => "A without a signature",
+            Self::UnsignedOtherwise => "A without a signature, spelt otherwise",
+            Self::EmptySignature => "A with an empty signature",
+            Self::UnknownKey => "A with an unknown key",
         }
     }
 
@@ -132,6 +142,9 @@ impl Who {
             Self::InQuery => 'q',
             Self::Resigned => 's',
             Self::Unsigned => 'z',
+            Self::UnsignedOtherwise => 'y',
+            Self::EmptySignature => 'm',
+            Self::UnknownKey => 'k',
         }
     }
 }
@@ -188,7 +201,16 @@ impl Identities {
         };
         // The impostor's credential looks like A's, so that only issuing, not shape, can tell them apart.
         let of_a = a.as_ref().map(|a| a.expose_secret().to_owned()).unwrap_or_default();
-        let resigned = [(Who::Resigned, forge::resigned(&of_a)), (Who::Unsigned, forge::unsigned(&of_a))];
+        let of_b = b.as_ref().map(|b| b.expose_secret().to_owned()).unwrap_or_default();
+        // What is the same in both tokens is the name of a place, and no signature.
+        let is_signed = forge::signatures_differ(&of_a, &of_b);
+        let resigned = [
+            (Who::Resigned, forge::resigned(&of_a)),
+            (Who::Unsigned, forge::unsigned(&of_a, "none")),
+            (Who::UnsignedOtherwise, forge::unsigned(&of_a, "nOnE")),
+            (Who::EmptySignature, forge::unsealed(&of_a)),
+            (Who::UnknownKey, forge::with_unknown_key(&of_a)),
+        ];
         let forged = a.as_ref().map(|a| SecretString::from(forge::scrambled(a.expose_secret())));
         let in_query = Identity { who: Who::InQuery, ..identity(Who::A, a.clone()) };
         let identities = Self {
@@ -199,7 +221,7 @@ impl Identities {
             impostor: identity(Who::Impostor, forged),
             named: BTreeMap::new(),
         };
-        let forged = resigned.into_iter().filter_map(|(who, token)| Some((who, token?)));
+        let forged = resigned.into_iter().filter(|_| is_signed).filter_map(|(who, token)| Some((who, token?)));
         Ok(forged.fold(identities, |identities, (who, token)| identities.with(who, token.into())))
     }
 

@@ -158,9 +158,11 @@ async fn at_any_call(
 
 /// An id that bears a signature: does it work with another, or with none? Then anybody writes ids. `None` where none is seen.
 async fn resigned(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Option<Row>, Halt> {
+    let others = [scene::live(trial, Who::A, errand).await?, scene::live(trial, Who::A, errand).await?];
     let a = scene::live(trial, Who::A, errand).await?;
-    let forged: Vec<String> = [forge::resigned(&a.id), forge::unsigned(&a.id)].into_iter().flatten().collect();
-    if forged.is_empty() {
+    let forged: Vec<String> = [forge::resigned(&a.id), forge::unsigned(&a.id, "none")].into_iter().flatten().collect();
+    // What is the same in several ids is the name of a process, and no signature.
+    if forged.is_empty() || !others.iter().all(|other| forge::signatures_differ(&other.id, &a.id)) {
         return Ok(None);
     }
     let (unissued, controls) = scene::controlled(trial, &a, errand).await?;

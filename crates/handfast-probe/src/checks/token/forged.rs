@@ -41,18 +41,27 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     }
     let door = scene::enter(trial).await?;
     let controls = door.controls()?;
+    let mut doors = vec![(door, controls)];
+    // A server may verify where a session begins, and only read after that.
+    if let Some(within) = scene::enter_session(trial).await? {
+        doors.extend(within.controls().ok().map(|controls| (within, controls)));
+    }
     let mut rows = Vec::new();
-    for who in forgers {
-        let what = match who {
-            Who::Resigned => "A's token under another signature",
-            _ => "A's token without a signature, whose header says so,",
-        };
-        let words = Words { taken: Reason::ForgedTokenTaken, severity: CHECK.severity, what };
-        let row = match scene::subject(trial, &door, who).await {
-            Ok(subject) => scene::row(trial, &door, &controls, &subject, &words),
-            Err(halt) => Row::halted(&door.entry(), halt),
-        };
-        rows.push(Row { entry: format!("{}, by {}", row.entry, who.label()), ..row });
+    for (door, controls) in &doors {
+        for &who in &forgers {
+            let what = match who {
+                Who::Resigned => "A's token under another signature",
+                Who::EmptySignature => "A's token with an empty signature",
+                Who::UnknownKey => "A's token, which names a key that there is not,",
+                _ => "A's token without a signature, whose header says so,",
+            };
+            let words = Words { taken: Reason::ForgedTokenTaken, severity: CHECK.severity, what };
+            let row = match scene::subject(trial, door, who).await {
+                Ok(subject) => scene::row(trial, door, controls, &subject, &words),
+                Err(halt) => Row::halted(&door.entry(), halt),
+            };
+            rows.push(Row { entry: format!("{}, by {}", row.entry, who.label()), ..row });
+        }
     }
     Ok(Judgement::over(rows, Vec::new()))
 }
