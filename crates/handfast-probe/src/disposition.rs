@@ -125,7 +125,7 @@ pub fn of(reply: &Reply) -> Disposition {
 /// attached, DELETE where the status says so.
 pub fn of_visit(verb: Verb, stream: bool, reply: &Reply) -> Disposition {
     match (verb, reply.status) {
-        (Verb::Get, _) if stream && !matches!(reply.body, Body::Error(_)) => Disposition::Accepted,
+        (Verb::Get, _) if stream && matches!(reply.body, Body::Bare(_)) => Disposition::Accepted,
         (Verb::Delete, Some(200 | 202 | 204)) => match &reply.body {
             // "Not supported", in so many words.
             Body::Error(_) => of(reply),

@@ -168,7 +168,7 @@ async fn a_stream_of_an_ended_session_outlives_it() {
                 ended.insert(id);
                 Act::Forward
             }
-            ("GET", Some(id)) if ended.contains(&id) => Act::Raw(vec![stream_head()]),
+            ("GET", Some(id)) if ended.contains(&id) => Act::Raw(vec![stream_head(), b": alive\n\n".to_vec()]),
             _ => Act::Forward,
         }
     };
@@ -182,7 +182,7 @@ async fn a_stream_of_an_ended_session_outlives_it() {
 #[tokio::test]
 async fn a_stream_without_a_session_is_seen() {
     let act = |request: &Recorded| match (request.verb.as_str(), session(request)) {
-        ("GET", None) if request.path == "/mcp" => Act::Raw(vec![stream_head()]),
+        ("GET", None) if request.path == "/mcp" => Act::Raw(vec![stream_head(), b": alive\n\n".to_vec()]),
         _ => Act::Forward,
     };
     assert_eq!(sessions(&report_of("sessions", act).await), "missing-accepted confirmed session-not-needed low");
@@ -204,7 +204,7 @@ async fn a_part_for_each_caller_is_no_foreign_session() {
         let is_foreign = token == "bob" && first.get(&id).is_some_and(|owner| owner == "alice");
         match (request.verb.as_str(), request.tool()) {
             _ if !is_foreign => Act::Forward,
-            ("GET", _) => Act::Raw(vec![stream_head()]),
+            ("GET", _) => Act::Raw(vec![stream_head(), b": alive\n\n".to_vec()]),
             ("DELETE", _) => Act::Status(204, Vec::new()),
             (_, "recall") => text("nothing is kept"),
             (_, "remember") => text("1 notes are kept"),
@@ -271,6 +271,68 @@ async fn pages_that_do_not_work_and_pages_that_do_not_end() {
     let (found, took) = support::timed(report_of("sessions", endless)).await;
     assert_eq!(verdict(check(&found, "session-disclosed")), "refuted session-guard-held");
     assert!(took.as_secs() < 15, "{took:?}");
+}
+
+/// B, who opens a session under A's id, is in it, or has put A out of it.
+#[tokio::test]
+async fn an_initialize_under_anothers_id_takes_nothing_over() {
+    let takeover = "initialize under A's id";
+    let found = report_of("adopts-client-id", |_| Act::Forward).await;
+    let row = &entry(check(&found, FOREIGN), takeover).row;
+    assert_eq!(row.verdict, Verdict::Confirmed);
+    assert!(row.detail.contains("put A out"), "{}", row.detail);
+
+    let found = report_of("unbound-sessions", |_| Act::Forward).await;
+    assert!(entry(check(&found, FOREIGN), takeover).row.detail.contains("B got A's canary"));
+    let found = report_of("sessions", |_| Act::Forward).await;
+    assert_eq!(entry(check(&found, FOREIGN), takeover).row.verdict, Verdict::Refuted);
+}
+
+/// B's stream is refused because B has one: that says nothing of A's session.
+#[tokio::test]
+async fn one_stream_for_each_caller_refutes_nothing() {
+    let has_one: Mutex<HashSet<String>> = Mutex::default();
+    let act = move |request: &Recorded| match (request.verb.as_str(), request.token()) {
+        ("GET", Some(token))
+            if request.path == "/mcp" && !has_one.lock().expect("no panic").insert(token.to_owned()) =>
+        {
+            Act::ErrorUnder(400, -32600, "you have a stream already")
+        }
+        _ => Act::Forward,
+    };
+    let row = entry(check(&report_of("unbound-get", act).await, FOREIGN), "GET").row.clone();
+    assert_ne!(row.verdict, Verdict::Refuted, "{}", row.detail);
+}
+
+/// Whoever answers in a session of B's own, and says so, has not let B into A's.
+#[tokio::test]
+async fn a_new_session_in_the_answer_is_not_as() {
+    let first: Mutex<HashMap<String, String>> = Mutex::default();
+    let act = move |request: &Recorded| {
+        let (Some(id), Some(token)) = (session(request), request.token()) else { return Act::Forward };
+        let mut first = first.lock().expect("no panic");
+        if request.method() == "notifications/initialized" {
+            first.entry(id).or_insert_with(|| token.to_owned());
+            return Act::Forward;
+        }
+        let is_foreign = token == "bob" && first.get(&id).is_some_and(|owner| owner == "alice");
+        if !is_foreign || request.method() != "tools/call" {
+            return Act::Forward;
+        }
+        let said = if request.tool() == "whoami" { "bob" } else { "nothing is kept" };
+        let result = json!({"content": [{"type": "text", "text": said}], "isError": false});
+        let answer = json!({"jsonrpc": "2.0", "id": request.body["id"], "result": result}).to_string();
+        let head = format!(
+            "HTTP/1.1 200 so\r\ncontent-type: application/json\r\nmcp-session-id: {}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            "f".repeat(32),
+            answer.len()
+        );
+        Act::Raw(vec![head.into_bytes(), answer.into_bytes()])
+    };
+    let found = report_of("sessions", act).await;
+    let found = check(&found, FOREIGN);
+    assert_eq!(entry(found, "POST").row.verdict, Verdict::Refuted, "{}", entry(found, "POST").row.detail);
+    assert!(found.observations.iter().any(|observation| observation.id == "foreign-session-renewed"));
 }
 
 /// Without B nothing shows whether B would be refused, whoever else is.

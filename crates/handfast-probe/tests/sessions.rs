@@ -132,7 +132,7 @@ async fn a_stream_that_never_ends_holds_nobody_up() {
 
     // Whatever the id, a stream is attached: that binds nothing, and tells nothing either.
     let row = &entry(check(&report, FOREIGN), "GET").row;
-    assert_eq!((row.verdict, row.reason.slug()), (Verdict::Refuted, "session-witness-unusable"));
+    assert_eq!((row.verdict, row.reason.slug()), (Verdict::Skipped, "session-witness-unusable"));
     assert!(took.as_secs() < 15, "{took:?}");
 }
 

@@ -71,6 +71,8 @@ pub(super) struct Http {
     sessions: HashMap<Who, HeaderValue>,
     /// What the last answer wants of whoever shows no good token.
     challenge: Option<String>,
+    /// Streams are listened to for a while before they are taken for attached.
+    pub(super) listens_longer: bool,
 }
 
 impl Http {
@@ -88,7 +90,16 @@ impl Http {
         // The first caller's client shows that the options work.
         let clients = HashMap::from([(Who::A, client(&url, &options.http)?)]);
         let options = options.clone();
-        Ok(Self { url, options, clients, extra, identity_header, sessions: HashMap::new(), challenge: None })
+        Ok(Self {
+            url,
+            options,
+            clients,
+            extra,
+            identity_header,
+            sessions: HashMap::new(),
+            challenge: None,
+            listens_longer: false,
+        })
     }
 
     /// Each caller has connections of its own: what a server or a proxy remembers of a connection must not mix A and B.

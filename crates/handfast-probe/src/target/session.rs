@@ -125,7 +125,7 @@ impl Target {
         let worked = matches!(visited.reply.body, Body::Result(_)) || visited.stream;
         let used = visit.session.filter(|_| worked).map(str::to_owned);
         for id in visited.issued.iter().cloned().chain(used) {
-            if self.open.len() < MOST_OPEN && !self.open.iter().any(|(_, known)| *known == id) {
+            if self.open.len() < MOST_OPEN && !self.open.contains(&(who, id.clone())) {
                 self.open.push((who, id));
             }
         }
@@ -196,6 +196,13 @@ impl Target {
         if matches!(self.era, Era::Legacy(_)) && !self.aside {
             self.aside = true;
             http.end_sessions(&self.era, &self.identities).await;
+        }
+    }
+
+    /// Whether streams are listened to for a while before they are taken for attached.
+    pub fn listen_longer(&mut self, longer: bool) {
+        if let Wire::Http(http) = &mut self.wire {
+            http.listens_longer = longer;
         }
     }
 

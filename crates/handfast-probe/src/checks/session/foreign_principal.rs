@@ -3,6 +3,7 @@
 
 mod identities;
 mod outsiders;
+mod takeover;
 mod verbs;
 
 use crate::{
@@ -10,7 +11,6 @@ use crate::{
     checks,
     disposition::Disposition,
     errand::{self, Errand},
-    forge,
     identity::Who,
     target::session::Verb,
     trial::{Answer, Trial},
@@ -59,6 +59,7 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
             "POST" => post(trial, &errand, names.as_ref(), &mut observations).await,
             "GET" => verbs::served(trial, Verb::Get, &errand, apart).await,
             "DELETE" => verbs::delete(trial, &errand).await,
+            takeover::ENTRY => takeover::come(trial, &errand, names.as_ref()).await,
             _ if errand.call.method == "tools/list" => continue,
             _ => verbs::served(trial, Verb::Post, &errand, apart).await,
         };
@@ -68,8 +69,9 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
             return Ok(Judgement::over(rows, observations));
         }
     }
-    let stranger = rows.iter().find(|row| row.reason == Reason::SecondIdentityNotLive);
-    let stranger = stranger.map(|row| Halt::skipped(row.reason, row.detail.clone()));
+    // Without B's ordinary call, that other things are refused does not say that it would be.
+    let untested = rows.iter().find(|row| row.entry == "POST" && row.verdict == Verdict::Skipped);
+    let untested = untested.map(|row| Halt::skipped(row.reason, row.detail.clone()));
     for (who, verb) in outsiders::comers(trial) {
         let outcome = outsiders::come(trial, who, verb, &errand).await;
         trial.session.target.end_visits().await;
@@ -78,14 +80,13 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
             break;
         }
     }
-    // Without B, that others are refused does not say that B would be.
-    match stranger {
+    match untested {
         Some(halt) if rows.iter().all(|row| row.verdict != Verdict::Confirmed) => Err(halt),
         _ => Ok(Judgement::over(rows, observations)),
     }
 }
 
-const ENTRIES: [&str; 4] = ["POST", verbs::LISTING, "GET", "DELETE"];
+const ENTRIES: [&str; 5] = ["POST", verbs::LISTING, takeover::ENTRY, "GET", "DELETE"];
 /// B is served under A's id, in a part of its own.
 const SERVED_APART: &str = "foreign-session-served";
 
@@ -144,13 +145,15 @@ async fn post(
         row
     } else if subject.disposition != Disposition::Accepted {
         let said = trial.clean(&subject.said());
-        // An id that was made up may be refused for its form alone, where ids are signed.
-        let comparable = forge::resigned(&a.id).is_none();
-        let steady = comparable && scene::words(&subject, &a.id) == scene::words(&again, &a.id);
-        if steady && unissued.words.is_some() && scene::words(&subject, &a.id) != unissued.words {
+        // An id that was made up may be refused for its form alone: one that is no more is the better measure.
+        let steady = scene::words(&subject, &a.id) == scene::words(&again, &a.id);
+        if let Some((id, gone)) = scene::gone(trial, Who::B, errand).await?
+            && steady
+            && scene::words(&gone, &id).is_some_and(|words| Some(words) != scene::words(&subject, &a.id))
+        {
             let text = format!(
-                "A's session is refused to B with `{said}`, an unknown one with `{}`: the difference tells which ids exist",
-                unissued.answer.said()
+                "A's session is refused to B with `{said}`, one that has ended with `{}`: the difference tells which ids exist",
+                gone.said()
             );
             observations.push(Observation { id: "session-oracle", text: trial.clean(&text) });
         }
@@ -159,13 +162,30 @@ async fn post(
         let text =
             "B's use of A's session was carried out, as with an id that nobody issued, and brought nothing of A's";
         observations.push(Observation { id: "unknown-session-served", text: text.to_owned() });
-        Row::refuted(&controls, "POST", Reason::SessionWitnessUnusable, text.to_owned())
+        match canary {
+            Some(_) => Row::refuted(&controls, "POST", Reason::SessionWitnessUnusable, text.to_owned()),
+            None => Row::halted(
+                "POST",
+                Halt::skipped(Reason::SessionWitnessUnusable, format!("{text}; nothing here could show what is A's")),
+            ),
+        }
+    } else if subject.issued.as_ref().is_some_and(|issued| *issued != a.id) {
+        let detail =
+            "B's request with A's session id was carried out in another session, whose id came with the answer";
+        observations.push(Observation { id: "foreign-session-renewed", text: detail.to_owned() });
+        Row::refuted(&controls, "POST", Reason::SessionBound, detail.to_owned())
     } else if apart {
         let text = format!(
             "B's request with A's session id was carried out, but shows nothing of what A keeps there, and A sees nothing of what B wrote; {control}"
         );
         observations.push(Observation { id: SERVED_APART, text: text.clone() });
         Row::refuted(&controls, "POST", Reason::SessionBound, text)
+    } else if scene::gone(trial, Who::B, errand)
+        .await?
+        .is_some_and(|(_, gone)| gone.disposition == Disposition::Accepted)
+    {
+        let text = "ids of sessions that have ended are honoured as well: only their form is looked at, and nothing here could show what is A's";
+        Row::halted("POST", Halt::skipped(Reason::SessionWitnessUnusable, text))
     } else {
         let detail = format!(
             "B's request with A's session id and a token of its own was carried out, while {control}: the id alone decides; nothing of A's was seen"

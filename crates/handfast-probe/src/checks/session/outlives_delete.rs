@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::{
     check::{Check, Level, Running},
     checks,
+    clock::Deadline,
     disposition::Disposition,
     errand::{self, Errand},
     identity::Who,
@@ -58,6 +59,7 @@ async fn of_verb(
     let tried = scene::live(trial, Who::A, errand).await?;
     let own = scene::present(trial, "owner-use", Who::A, verb, Some(&tried.id), errand).await?;
     scene::offered(&own, verb)?;
+    let opened = Deadline::after(Duration::ZERO);
     let a = scene::live(trial, Who::A, errand).await?;
     let canary = trial.canary(Who::A);
     let keep = errand.memory.as_ref().and_then(|memory| memory.write(&canary));
@@ -88,6 +90,7 @@ async fn of_verb(
         }
     }
     let latest = scene::present(trial, "subject-later", Who::A, verb, Some(&a.id), errand).await?;
+    let lasted = opened.elapsed();
     let after = scene::live(trial, Who::A, errand).await?;
 
     if let Some(halt) = [&at_once, &later, &latest].into_iter().find_map(|answer| answer.unclear()) {
@@ -115,6 +118,8 @@ async fn of_verb(
         }
         (first, false, false) => {
             if first {
+                // Or its time was over, whoever wanted to end it.
+                scene::goes_on(trial, lasted, errand).await?;
                 let text = "the session was still served at once after DELETE, and no longer a moment later";
                 observations.push(Observation { id: "ended-session-lingers", text: text.to_owned() });
             }

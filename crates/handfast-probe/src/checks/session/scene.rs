@@ -1,9 +1,12 @@
 //! What every check of sessions begins and ends with: sessions that demonstrably work, ids that nobody issued, and the end
 //! of everything that was opened.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::{
+    clock::Deadline,
     disposition::{Disposition, Refusal},
     errand::{self, Errand},
     forge,
@@ -161,6 +164,24 @@ async fn works(trial: &mut Trial<'_, '_>, step: &str, who: Who, id: &str, errand
     }
 }
 
+/// Sees that a session of A's that nobody ends is there after as long a time and as many calls.
+///
+/// # Errors
+/// [`Reason::Unstable`] where it is not: what looked like an end was the end of its time.
+pub(super) async fn goes_on(trial: &mut Trial<'_, '_>, as_long: Duration, errand: &Errand) -> Result<(), Halt> {
+    let opened = Deadline::after(Duration::ZERO);
+    let a = live(trial, Who::A, errand).await?;
+    still_live(trial, &a, errand).await?;
+    tokio::time::sleep(as_long.saturating_sub(opened.elapsed())).await;
+    let after = post(trial, "left-alone", Who::A, Some(&a.id), &errand.call).await?;
+    if after.disposition == Disposition::Accepted {
+        return Ok(());
+    }
+    let detail =
+        format!("a session of A's that nobody ended is gone after {} ms: {}", as_long.as_millis(), after.said());
+    Err(after.unclear().unwrap_or_else(|| Halt::errored(Reason::Unstable, detail)))
+}
+
 /// Two sessions under one id are one session: what B does in it says nothing.
 pub(super) fn distinct(a: &Live, b: &Live) -> Result<(), Halt> {
     let skipped = || Halt::skipped(Reason::SessionWitnessUnusable, "A and B are given the same session id");
@@ -180,8 +201,6 @@ pub(super) fn made_up(trial: &mut Trial<'_, '_>, like: &Live) -> String {
 pub(super) struct Unissued {
     pub(super) id: String,
     pub(super) answer: Answer,
-    /// How it was refused; a second one was refused in the same words.
-    pub(super) words: Option<String>,
     /// It was refused and works since, while others are refused as before: the refusal itself has opened a session.
     pub(super) opened_by_refusal: Option<Answer>,
 }
@@ -217,7 +236,6 @@ pub(super) async fn unissued(
             format!("two ids that nobody issued were answered in two ways: {} and {}", answer.said(), second.said());
         return Err(second.lost().unwrap_or_else(|| Halt::errored(Reason::Unstable, detail)));
     }
-    let words = words(&answer, &id).filter(|said| words(&second, &other).as_ref() == Some(said));
     let mut opened_by_refusal = None;
     if refusal(&answer).is_some() {
         let again = present(trial, "unknown-session-again", who, verb, Some(&id), errand).await?;
@@ -229,7 +247,22 @@ pub(super) async fn unissued(
             opened_by_refusal = Some(again).filter(|_| steady);
         }
     }
-    Ok(Unissued { id, answer, words, opened_by_refusal })
+    Ok(Unissued { id, answer, opened_by_refusal })
+}
+
+/// A session of A's that has ended, presented by somebody; `None` where clients cannot end sessions.
+pub(super) async fn gone(
+    trial: &mut Trial<'_, '_>,
+    who: Who,
+    errand: &Errand,
+) -> Result<Option<(String, Answer)>, Halt> {
+    let Live { id, .. } = live(trial, Who::A, errand).await?;
+    let end = present(trial, "end", Who::A, Verb::Delete, Some(&id), errand).await?;
+    if end.disposition != Disposition::Accepted {
+        return Ok(None);
+    }
+    let answer = present(trial, "ended-session", who, Verb::Post, Some(&id), errand).await?;
+    Ok(Some((id, answer)))
 }
 
 /// The controls of most checks: A's session works, and ids that nobody issued were presented by A.

@@ -49,6 +49,10 @@ impl Http {
         tokio::time::timeout(timeout, exchange).await.unwrap_or_else(|_| Visited::lost(Fault::TimedOut(timeout)))
     }
 
+    fn listening(&self) -> Duration {
+        FIRST_WORDS[usize::from(self.listens_longer)]
+    }
+
     fn visit_headers(&self, identity: &Identity, sending: &Sending<'_>) -> Result<HeaderMap, String> {
         let &Sending { verb, session, version, .. } = sending;
         let mut headers = self.caller_headers(identity)?;
@@ -77,7 +81,9 @@ impl Http {
         let reply = match sending.request {
             Some(request) => self.read(response, request).await,
             // A stream never ends by itself: that it is attached is all that there is to know, but for a refusal in it.
-            None if stream => Reply { status: Some(status.as_u16()), body: first_words(response).await },
+            None if stream => {
+                Reply { status: Some(status.as_u16()), body: first_words(response, self.listening()).await }
+            }
             None => match text_of(response, LONGEST_WORDS).await {
                 Ok(text) => Reply { status: Some(status.as_u16()), body: error_or_words(text) },
                 Err(lost) => fault(Some(status.as_u16()), lost),
@@ -132,18 +138,27 @@ async fn beginning_of(mut response: reqwest::Response, limit: usize) -> Result<S
 }
 
 /// What a stream begins with: a refusal, or nothing that matters. Whoever waits for something to tell is not waited for.
-async fn first_words(mut response: reqwest::Response) -> Body {
+async fn first_words(mut response: reqwest::Response, listening: Duration) -> Body {
+    let mut begun = false;
     let mut decoder = sse::Decoder::new(LONGEST_WORDS);
     let reading = async {
         while let Ok(Some(chunk)) = response.chunk().await {
             let Ok(events) = decoder.push(&chunk) else { break };
+            begun = true;
+            if events.iter().any(|event| event.name.as_deref() == Some("error")) {
+                return Body::Fault(Fault::NotMcp("the stream begins with an event that is called `error`".to_owned()));
+            }
             if let Some(event) = events.into_iter().find(|event| !event.data.is_empty()) {
                 return error_or_words(event.data);
             }
         }
-        Body::Bare(String::new())
+        if begun {
+            Body::Bare(String::new())
+        } else {
+            Body::Fault(Fault::Closed("the stream ended at once".to_owned()))
+        }
     };
-    tokio::time::timeout(FIRST_WORDS, reading).await.unwrap_or_else(|_| Body::Bare(String::new()))
+    tokio::time::timeout(listening, reading).await.unwrap_or_else(|_| Body::Bare(String::new()))
 }
 
 /// A server may refuse a stream or an end by a JSON-RPC error, whatever the status says.
@@ -176,7 +191,7 @@ fn method_of(verb: Verb) -> Method {
     }
 }
 
-/// How long a stream is listened to.
-const FIRST_WORDS: Duration = Duration::from_millis(150);
+/// How long a stream is listened to, and where much depends on it.
+const FIRST_WORDS: [Duration; 2] = [Duration::from_millis(150), Duration::from_millis(1500)];
 const LONGEST_WORDS: usize = 4096;
 const LONGEST_PAGE: usize = 256 * 1024;

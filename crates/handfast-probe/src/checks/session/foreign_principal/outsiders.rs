@@ -13,7 +13,7 @@ use crate::{
     verdict::{ControlPlan, Halt, Reason, Row, Severity},
 };
 
-use super::{plant, scene, verbs};
+use super::{plant, scene};
 
 /// Who comes, by which verb.
 pub(super) fn comers(trial: &Trial<'_, '_>) -> Vec<(Who, Verb)> {
@@ -78,12 +78,12 @@ pub(super) async fn come(trial: &mut Trial<'_, '_>, who: Who, verb: Verb, errand
         return Err(halt);
     }
     if verb == Verb::Delete && taken {
-        verbs::goes_on(trial, opened.elapsed(), errand).await?;
+        scene::goes_on(trial, opened.elapsed(), errand).await?;
     }
     let said = trial.clean(&subject.said());
     let mut row = if taken && unissued.is_honoured() && !shown && verb != Verb::Delete {
-        let text = "it is carried out whatever the session id says".to_owned();
-        Row::refuted(&controls, &entry, Reason::SessionWitnessUnusable, text)
+        let text = "it is carried out whatever the session id says";
+        Row::halted(&entry, Halt::skipped(Reason::SessionWitnessUnusable, text))
     } else if taken {
         let severity = if shown { Severity::High } else { Severity::Medium };
         let what = if shown { "got what A keeps there" } else { "was served in it" };

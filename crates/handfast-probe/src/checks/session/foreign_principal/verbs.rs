@@ -7,8 +7,9 @@ use crate::{
     disposition::Disposition,
     errand::Errand,
     identity::Who,
+    likeness,
     target::session::Verb,
-    trial::Trial,
+    trial::{Answer, Trial},
     verdict::{ControlPlan, Halt, Reason, Row, Severity},
 };
 
@@ -35,21 +36,41 @@ pub(super) async fn served(trial: &mut Trial<'_, '_>, verb: Verb, errand: &Erran
     plan.presents_unissued(&unissued.answer, std::slice::from_ref(&unissued.id))?;
     let controls = plan.hold()?;
 
-    let subject = scene::present(trial, "subject", Who::B, verb, Some(&a.id), asked).await?;
+    let mut subject = scene::present(trial, "subject", Who::B, verb, Some(&a.id), asked).await?;
+    if verb == Verb::Get && subject.disposition == Disposition::Accepted && !unissued.is_honoured() {
+        // A server may refuse in the stream, and take its time.
+        trial.session.target.listen_longer(true);
+        let again = scene::present(trial, "subject-again", Who::B, verb, Some(&a.id), asked).await;
+        trial.session.target.listen_longer(false);
+        subject = again?;
+    }
     let after = scene::still_live(trial, &a, errand).await?;
 
     if let Some(halt) = subject.unclear() {
         return Err(halt);
     }
+    if matches!(subject.disposition, Disposition::Refused(_)) {
+        // It may be refused to B because B has one already.
+        let fresh = scene::live(trial, Who::B, errand).await?;
+        let again = scene::present(trial, "stranger-own-use-again", Who::B, verb, Some(&fresh.id), asked).await?;
+        if again.disposition != Disposition::Accepted {
+            let detail = format!("B is refused a {what} of its own as well: {}", again.said());
+            return Err(again.unclear().unwrap_or_else(|| Halt::errored(Reason::ControlFailed, detail)));
+        }
+    }
     let said = trial.clean(&subject.said());
     let mut row = match subject.disposition {
         Disposition::Accepted if unissued.is_honoured() => {
             let text = format!("a {what} is given whatever the session id says");
-            Row::refuted(&controls, entry, Reason::SessionWitnessUnusable, text)
+            Row::halted(entry, Halt::skipped(Reason::SessionWitnessUnusable, text))
         }
         Disposition::Accepted if apart => {
             let text = format!("B is given a {what}, and has a part of A's session for itself");
             Row::refuted(&controls, entry, Reason::SessionWitnessUnusable, text)
+        }
+        Disposition::Accepted if is_unlike(&subject, &own) => {
+            let detail = format!("B is told another {what} under A's session id than in its own session: {said}");
+            Row::refuted(&controls, entry, Reason::SessionBound, detail)
         }
         Disposition::Accepted => {
             let severity = if verb == Verb::Get { Severity::Medium } else { Severity::Low };
@@ -65,6 +86,13 @@ pub(super) async fn served(trial: &mut Trial<'_, '_>, verb: Verb, errand: &Erran
     };
     row.story = [&own, &unissued.answer, &a.answer, &subject, &after].map(|answer| answer.step).to_vec();
     Ok(row)
+}
+
+fn is_unlike(subject: &Answer, own: &Answer) -> bool {
+    match (subject.result(), own.result()) {
+        (Some(subject), Some(own)) => !likeness::alike(subject, own),
+        _ => false,
+    }
 }
 
 /// The row of a listing.
@@ -97,7 +125,7 @@ pub(super) async fn delete(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result
     let mut row = match alive {
         [false, false] => {
             // The server itself must still be there for A, and its sessions must not end by themselves.
-            goes_on(trial, opened.elapsed(), errand).await?;
+            scene::goes_on(trial, opened.elapsed(), errand).await?;
             let detail = format!(
                 "B ended A's session: it worked before, and after B's DELETE A is told `{}`; a DELETE of an id that nobody issued had left it alone",
                 after.said()
@@ -119,22 +147,4 @@ pub(super) async fn delete(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result
     };
     row.story = [&a.answer, &unissued.answer, &untouched, &subject, &after].map(|answer| answer.step).to_vec();
     Ok(row)
-}
-
-/// Sees that a session of A's that nobody ends is there after as long a time and as many calls.
-///
-/// # Errors
-/// [`Reason::Unstable`] where it is not: what looked like an end was the end of its time.
-pub(super) async fn goes_on(trial: &mut Trial<'_, '_>, as_long: Duration, errand: &Errand) -> Result<(), Halt> {
-    let opened = Deadline::after(Duration::ZERO);
-    let a = scene::live(trial, Who::A, errand).await?;
-    scene::still_live(trial, &a, errand).await?;
-    tokio::time::sleep(as_long.saturating_sub(opened.elapsed())).await;
-    let after = scene::post(trial, "left-alone", Who::A, Some(&a.id), &errand.call).await?;
-    if after.disposition == Disposition::Accepted {
-        return Ok(());
-    }
-    let detail =
-        format!("a session of A's that nobody ended is gone after {} ms: {}", as_long.as_millis(), after.said());
-    Err(after.unclear().unwrap_or_else(|| Halt::errored(Reason::Unstable, detail)))
 }
