@@ -1,6 +1,8 @@
 //! What there is to do in a session: a harmless call, a tool that tells whom the server takes its caller for, and a pair of
 //! tools of which one keeps what the other shows. Found by calling them as A, in sessions of A's own.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::{
@@ -37,6 +39,8 @@ pub struct Errand {
 #[derive(Debug, Clone)]
 pub struct Memory {
     write: Tool,
+    /// Arguments that both take, such as the name under which something is kept.
+    shared: BTreeMap<String, Value>,
     /// Shows what is kept.
     pub read: Call,
 }
@@ -65,12 +69,12 @@ impl Errand {
 impl Memory {
     /// Keeps a canary.
     pub fn write(&self, canary: &Canary) -> Option<Call> {
-        kept(&self.write, canary)
+        kept(&self.write, &self.shared, canary)
     }
 }
 
-fn kept(tool: &Tool, canary: &Canary) -> Option<Call> {
-    let wish = Wish { canary: Some(canary), optional_text: true, ..Wish::default() };
+fn kept(tool: &Tool, shared: &BTreeMap<String, Value>, canary: &Canary) -> Option<Call> {
+    let wish = Wish { canary: Some(canary), optional_text: true, fixed: shared.clone() };
     let arguments = arguments::synthesise(&tool.input, &wish).ok()?;
     let planted = canary.is_in(&Value::Object(arguments.clone()).to_string());
     planted.then(|| discovery::tool_call(tool, arguments))
@@ -112,15 +116,22 @@ pub async fn look(trial: &mut Trial<'_, '_>, session: &str, listed: &Answer) -> 
     let mut pairs = Vec::new();
     for write in writers.into_iter().filter(|_| !readers.is_empty()) {
         let canary = trial.canary(Who::A);
-        let Some(keep) = kept(&write, &canary) else { continue };
-        if post(trial, "keep", session, &keep).await?.disposition != Disposition::Accepted {
-            continue;
-        }
+        let mut kept_under: Option<BTreeMap<String, Value>> = None;
+        // Those that need nothing come first: what is kept under no name is kept once for all of them.
         for tool in &readers {
-            let Ok(arguments) = arguments::synthesise(&tool.input, &Wish::default()) else { continue };
+            let Some(shared) = shared(&write, tool) else { continue };
+            if kept_under.as_ref() != Some(&shared) {
+                let Some(keep) = kept(&write, &shared, &canary) else { continue };
+                if post(trial, "keep", session, &keep).await?.disposition != Disposition::Accepted {
+                    continue;
+                }
+                kept_under = Some(shared.clone());
+            }
+            let wish = Wish { fixed: shared.clone(), ..Wish::default() };
+            let Ok(arguments) = arguments::synthesise(&tool.input, &wish) else { continue };
             let read = discovery::tool_call(tool, arguments);
             if shown(&post(trial, "show", session, &read).await?, &canary) {
-                pairs.push((Memory { write: write.clone(), read }, canary.clone()));
+                pairs.push((Memory { write: write.clone(), shared, read }, canary.clone()));
             }
         }
     }
@@ -166,14 +177,28 @@ fn writers(trial: &Trial<'_, '_>, tools: &[Tool]) -> Vec<Tool> {
     tools.iter().filter(keeps).take(MOST_PAIRED).cloned().collect()
 }
 
-/// Tools that show something and need nothing for it.
+/// What a reader needs, where the writer takes all of it as well: the same text is given to both. `None` where it does not.
+fn shared(write: &Tool, read: &Tool) -> Option<BTreeMap<String, Value>> {
+    let takes = |name: &str| {
+        let kind = write.input.get("properties")?.get(name)?.get("type")?.as_str()?;
+        (kind == "string").then_some(())
+    };
+    let needed = discovery::required(read);
+    let known = needed.iter().all(|name| takes(name).is_some() && !names::names_a_handle(name));
+    known.then(|| needed.into_iter().map(|name| (name.to_string(), NAME.into())).collect())
+}
+
+/// Tools that show something, those first that need nothing for it.
 fn readers(trial: &Trial<'_, '_>, tools: &[Tool]) -> Vec<Tool> {
     let shows = |tool: &&Tool| {
         let is_who = WHO_AM_I.contains(&names::words(&tool.name).join("_").as_str());
         let shows = tool.read_only || named(tool, &SHOWING);
-        trial.session.may_call(tool) && shows && !is_who && discovery::required(tool).is_empty()
+        trial.session.may_call(tool) && shows && !is_who && discovery::required(tool).len() <= MOST_NAMES
     };
-    tools.iter().filter(shows).take(MOST_PAIRED).cloned().collect()
+    let mut readers: Vec<Tool> = tools.iter().filter(shows).cloned().collect();
+    readers.sort_by_key(|tool| discovery::required(tool).len());
+    readers.truncate(MOST_PAIRED);
+    readers
 }
 
 fn named(tool: &Tool, known: &[&str]) -> bool {
@@ -196,6 +221,10 @@ async fn post(trial: &mut Trial<'_, '_>, step: &str, session: &str, call: &Call)
 }
 
 const MOST_TOOLS: usize = 500;
+/// The text that stands for the name of what is kept.
+const NAME: &str = "handfast-note";
+/// How many such a reader may need.
+const MOST_NAMES: usize = 2;
 /// How many tools of each kind are tried with each other.
 const MOST_PAIRED: usize = 4;
 const KEEPING: [&str; 14] = [

@@ -146,3 +146,36 @@ const SHORTEST_SESSION: usize = 6;
 /// Anything shorter is in every text.
 const SHORTEST_SECRET: usize = 3;
 const WORTH_SHORTENING: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_hidden_however_a_server_writes_it() {
+        let secret = "aa+bb/cc9f31c07d55Xy==";
+        let mut redactor = Redactor::default();
+        redactor.hide(secret, "A");
+        for echoed in [
+            secret.to_owned(),
+            "aa%2Bbb%2Fcc9f31c07d55Xy%3D%3D".to_owned(),
+            secret.replace('/', "\\/"),
+            secret.to_uppercase(),
+            secret.to_lowercase(),
+            STANDARD.encode(secret),
+            URL_SAFE_NO_PAD.encode(secret),
+        ] {
+            let shown = redactor.text(&format!("you sent {echoed}."));
+            assert!(shown.contains("[credential of A]") && !shown.to_lowercase().contains("9f31c07d55"), "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_short_session_id_has_a_name_and_garbles_nothing() {
+        let mut redactor = Redactor::default();
+        assert_eq!(redactor.name_session("404"), "[session 1]");
+        assert_eq!(redactor.name_session("0a1b2c3d"), "[session 2]");
+        assert_eq!(redactor.name_session("404"), "[session 1]");
+        assert_eq!(redactor.text("HTTP 404: no session 0a1b2c3d"), "HTTP 404: no session [session 2]");
+    }
+}

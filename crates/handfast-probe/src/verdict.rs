@@ -138,6 +138,8 @@ reasons! {
     NoSessionIssued = "no-session-issued",
     /// There are session ids over HTTP only.
     NeedsHttp = "needs-http",
+    /// So few session ids are possible that they can be tried out.
+    FewIdsPossible = "few-ids-possible",
     /// A state was accepted from somebody, or for something, that it was not issued for.
     StateNotBound = "state-not-bound",
     /// A state does for nobody and nothing but what it was issued for.

@@ -382,3 +382,55 @@ async fn another_tenant_is_a_stranger_as_well() {
     let row = &entry(check(&found, FOREIGN), "POST by another tenant").row;
     assert_eq!((row.verdict, row.reason.slug()), (Verdict::Skipped, "second-identity-not-live"));
 }
+
+/// Ids that nobody has to foretell: so few that they can be tried out, one for each caller, or a series for each.
+#[tokio::test]
+async fn ids_that_are_found_without_being_foretold() {
+    let of = |id: fn(&str, usize) -> String| async move {
+        let made: Mutex<HashMap<String, usize>> = Mutex::default();
+        let act = move |request: &Recorded| {
+            let ("initialize", Some(token @ ("alice" | "bob"))) = (request.method(), request.token()) else {
+                return Act::Forward;
+            };
+            let mut made = made.lock().expect("no panic");
+            let count = made.entry(token.to_owned()).or_default();
+            *count += 1;
+            Act::Under(Box::leak(id(token, *count).into_boxed_str()))
+        };
+        let report = report_of("adopts-client-id", act).await;
+        let found = check(&report, "session-guessable");
+        (verdict(found), found.detail.clone())
+    };
+    // Four digits, in no order that shows.
+    let (said, detail) = of(|token, count| format!("{:04}", (count * 7919 + token.len() * 3331) % 10_000)).await;
+    assert!(said.starts_with("confirmed few-ids-possible low"), "{said}: {detail}");
+    let (said, detail) = of(|token, _| format!("the-only-session-of-{token}")).await;
+    assert!(said.starts_with("confirmed session-foretold low") && detail.contains("the same id"), "{said}: {detail}");
+    let (said, detail) = of(|token, count| format!("{token}-{:08}", 4711 + count)).await;
+    assert!(
+        said.starts_with("confirmed session-foretold low") && detail.contains("series of their own"),
+        "{said}: {detail}"
+    );
+}
+
+/// A refusal that tells which sessions there are has told A's.
+#[tokio::test]
+async fn a_refusal_that_lists_sessions_tells_them() {
+    let open: Mutex<Vec<String>> = Mutex::default();
+    let act = move |request: &Recorded| {
+        let mut open = open.lock().expect("no panic");
+        match (request.method(), session(request)) {
+            ("notifications/initialized", Some(id)) => {
+                open.push(id);
+                Act::Forward
+            }
+            ("initialize", None) if request.token().is_none() => Act::Refusal(format!("no token; open: {open:?}")),
+            _ => Act::Forward,
+        }
+    };
+    let report = report_of("sessions", act).await;
+    let found = check(&report, "session-disclosed");
+    assert_eq!(verdict(found), "confirmed session-id-disclosed high");
+    assert_eq!(entry(found, "refusals").row.verdict, Verdict::Confirmed);
+    assert!(entry(found, "refusals").row.detail.contains("[session "), "{}", entry(found, "refusals").row.detail);
+}

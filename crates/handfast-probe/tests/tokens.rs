@@ -309,8 +309,11 @@ async fn a_call_for_everybody_is_no_open_door() {
     let some = public(false).await;
     assert_eq!(verdict(check(&some, "token-none")), "refuted token-refused +public-call");
 
+    // Where all that could be tried is open, a call of a tool that there is not tells whether calls are guarded.
     let every = public(true).await;
-    assert_eq!(verdict(check(&every, "token-none")), "confirmed no-token-needed medium");
+    let found = check(&every, "token-none");
+    assert_eq!(verdict(found), "refuted token-refused +public-call");
+    assert!(found.detail.contains("a tool that there is not"), "{}", found.detail);
 }
 
 /// Each way to forge a token is a row of its own.
@@ -414,4 +417,71 @@ async fn an_opening_is_a_door_of_its_own() {
     let found = check(&lazy, "token-expired");
     assert_eq!(verdict(found), "refuted token-refused");
     assert_eq!(entry(found, "initialize").row.reason.slug(), "nothing-was-refused");
+}
+
+/// Time and audience are asked in every call, and not where a stream is attached.
+#[tokio::test]
+async fn a_stream_is_a_door_as_well() {
+    let forgets = fronted("known-tokens", all(), |request| match (request.verb.as_str(), request.token()) {
+        ("GET", Some("expired-alice" | "elsewhere-alice")) => Act::As("alice"),
+        _ => Act::Forward,
+    });
+    let report = forgets.await;
+    for id in ["token-expired", "token-foreign-audience"] {
+        let found = check(&report, id);
+        assert_eq!(found.verdict, Verdict::Confirmed, "{id}");
+        assert_eq!(entry(found, "GET in a session of A's").row.verdict, Verdict::Confirmed, "{id}");
+        assert_eq!(entry(found, "tools/call whoami").row.verdict, Verdict::Refuted, "{id}");
+    }
+}
+
+/// A token whose last part is that of everybody's bears no signature there, and one that names a key that there is not is forged.
+#[tokio::test]
+async fn the_name_of_a_place_is_no_signature() {
+    let named = |place: &str| {
+        let token = |user: &str| format!("{user}-0a1b2c3d4e5f.{place}").into();
+        Identities::new(Some(token("alice")), Some(token("bob"))).expect("they differ")
+    };
+    // A sound server that looks at nothing but what stands before the dot.
+    let routed = fronted("gated", named("region-europe-west-0001"), |request| match request.token() {
+        Some(token) if token.starts_with("alice-0a1b2c3d4e5f.") => Act::As("alice"),
+        Some(token) if token.starts_with("bob-0a1b2c3d4e5f.") => Act::As("bob"),
+        _ => Act::Forward,
+    });
+    assert_eq!(verdict(check(&routed.await, "token-forged")), "skipped no-signature-seen");
+
+    let twin = handfast_twins::find("signed-tokens").expect("a twin");
+    let good: &'static str = Box::leak(twin.token("alice").into_boxed_str());
+    let named = || Identities::new(Some(good.into()), Some(twin.token("bob").into())).expect("they differ");
+    for (forged, by) in [
+        (|token: &str| token.ends_with('.') && token.starts_with(&good_header()), "A with an empty signature"),
+        (|token: &str| !token.starts_with(&good_header()) && !token.ends_with('.'), "A with an unknown key"),
+    ] as [(fn(&str) -> bool, &str); 2]
+    {
+        let report = fronted("signed-tokens", named(), move |request| match request.token() {
+            Some(token) if forged(token) && token.split('.').nth(1) == good.split('.').nth(1) => Act::As(good),
+            _ => Act::Forward,
+        });
+        let report = report.await;
+        let found = check(&report, "token-forged");
+        assert_eq!(verdict(found), "confirmed forged-token-taken critical", "{by}");
+        assert_eq!(entry(found, &format!("tools/call whoami, by {by}")).row.verdict, Verdict::Confirmed);
+    }
+}
+
+/// The header of the twin's own tokens.
+fn good_header() -> String {
+    let token = handfast_twins::find("signed-tokens").expect("a twin").token("x");
+    token.split('.').next().expect("a header").to_owned()
+}
+
+/// What `--header` gives to everybody is nobody's credential.
+#[tokio::test]
+async fn nobody_comes_without_what_everybody_brings() {
+    let served = served("gated", Answers::Json).await;
+    let mut run = run_on(&served.url(), all());
+    let header = handfast_probe::target::ExtraHeader { name: "Authorization".into(), value: "Bearer alice".into() };
+    run.options.http.headers = vec![header];
+
+    assert_eq!(verdict(check(&probed(&run).await, "token-none")), "refuted token-refused");
 }

@@ -3,13 +3,15 @@
 use crate::{
     check::{Check, Level, Running},
     checks,
+    errand::Errand,
     identity::Who,
     surface,
-    trial::Trial,
-    verdict::{Halt, Judgement, Reason, Row, Severity},
+    target::session::Verb,
+    trial::{Answer, Trial},
+    verdict::{Controls, Halt, Judgement, Reason, Row, Severity},
 };
 
-use super::scene;
+use super::scene::{self, Live, Unissued};
 
 /// The check.
 pub(super) static CHECK: Check = Check {
@@ -68,9 +70,44 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
             rows.push(row);
         }
     }
+    rows.push(refusals(trial, &a, &unissued, &controls, &errand).await?);
     scene::still_live(trial, &a, &errand).await?;
     Ok(Judgement::over(rows, Vec::new()))
 }
+
+/// What B and nobody are told where they are refused: a list of the sessions that there are, perhaps.
+async fn refusals(
+    trial: &mut Trial<'_, '_>,
+    a: &Live,
+    unissued: &Unissued,
+    controls: &Controls,
+    errand: &Errand,
+) -> Result<Row, Halt> {
+    let opening = trial.session.target.opening();
+    let answers = [
+        scene::present(trial, "unknown-session", Who::B, Verb::Post, Some(&unissued.id), errand).await?,
+        scene::present(trial, "no-session", Who::B, Verb::Post, None, errand).await?,
+        scene::post(trial, "no-token", Who::Nobody, None, &opening).await?,
+    ];
+    let told = |answer: &&Answer| {
+        let body = answer.body().map(|body| body.to_string()).unwrap_or_default();
+        holds(&body, &a.id) || holds(&answer.said(), &a.id)
+    };
+    let mut row = match answers.iter().find(told) {
+        Some(answer) => {
+            let detail = format!("a refusal tells the id of a session of A's: {}", trial.clean(&answer.said()));
+            Row::confirmed(controls, REFUSALS, Reason::SessionDisclosed, CHECK.severity, detail)
+        }
+        None => {
+            let detail = "no refusal that was seen tells the id of a session of A's".to_owned();
+            Row::refuted(controls, REFUSALS, Reason::SessionGuardHeld, detail)
+        }
+    };
+    row.story = answers.iter().map(|answer| answer.step).collect();
+    Ok(row)
+}
+
+const REFUSALS: &str = "refusals";
 
 /// Whether a page holds an id: as it is, with characters escaped as in JSON, or percent-encoded as in an address.
 fn holds(text: &str, id: &str) -> bool {

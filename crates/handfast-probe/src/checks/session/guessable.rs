@@ -82,27 +82,38 @@ async fn next(
         let candidates = u128::from(object_ids::MOST_SECONDS) + 1;
         return confirmed(trial, controls, NEXT, how, candidates, &found, errand).await;
     }
-    let mut seen = false;
+    if ids.iter().all(|id| *id == ids[0]) {
+        let how = "every session of one caller is given the same id";
+        let detail = format!("{how}, {SAMPLE} times of {SAMPLE}: whoever has seen one knows them all");
+        return Ok(Row::confirmed(controls, NEXT, Reason::SessionForetold, Severity::Low, detail));
+    }
+    let mut seen = None;
     for view in &VIEWS {
         let read: Option<Vec<String>> = ids.iter().map(|id| (view.read)(id)).collect();
         let Some(series) = read.and_then(|ids| Series::of(&ids)).filter(Series::is_a_habit) else { continue };
-        seen = true;
         if let Some(step) = series.step()
-            && let Some(found) = foretold(trial, view, &series, Some(step)).await?
+            && let Some(found) = foretold(trial, view, &series, Some(step), Who::B).await?
         {
             let how = format!("each id{} is {step} more than the last", view.how);
             return confirmed(trial, controls, NEXT, &how, 1, &found, errand).await;
         }
-        if let Some(found) = foretold(trial, view, &series, None).await? {
+        if let Some(found) = foretold(trial, view, &series, None, Who::B).await? {
             let how = format!("each id{} is a little more than the last, as counters and clocks are", view.how);
             return confirmed(trial, controls, NEXT, &how, CANDIDATES, &found, errand).await;
         }
+        seen = Some((view, series));
+    }
+    if let Some((view, series)) = seen {
+        return each_their_own(trial, controls, view, &series).await;
     }
     let bits = views::bits(&ids);
-    if seen {
-        let text = "the ids of one caller are a series, though the next caller's was not among the candidates: a series for each?";
-        observations.push(Observation { id: "ids-in-series", text: text.to_owned() });
-    } else if bits < FEWEST_BITS {
+    if bits < GUESSED_BITS {
+        let detail = format!(
+            "the part in which {SAMPLE} ids differ has no more than {bits:.0} bits: whoever tries them out finds one"
+        );
+        return Ok(Row::confirmed(controls, NEXT, Reason::FewIdsPossible, Severity::Low, detail));
+    }
+    if bits < FEWEST_BITS {
         let text = format!("the part of the ids that differs has no more than {bits:.0} bits: they can be tried out");
         observations.push(Observation { id: "few-ids-possible", text });
     }
@@ -110,6 +121,24 @@ async fn next(
         "{SAMPLE} ids were opened, and the next one could not be told from them by any counter, step, address, time or ObjectId that the probe knows"
     );
     Ok(Row::refuted(controls, NEXT, Reason::SessionGuardHeld, detail))
+}
+
+/// A's ids are a series, and B's are not in it: each caller may have a series of their own.
+async fn each_their_own(
+    trial: &mut Trial<'_, '_>,
+    controls: &Controls,
+    view: &View,
+    series: &Series,
+) -> Result<Row, Halt> {
+    if foretold(trial, view, series, series.step(), Who::A).await?.is_some() {
+        let detail = format!(
+            "the ids of one caller{} are a series of their own: {ROUNDS} times of {ROUNDS} the next one of A's was named before",
+            view.how
+        );
+        return Ok(Row::confirmed(controls, NEXT, Reason::SessionForetold, Severity::Low, detail));
+    }
+    let detail = "the ids look like a series, but none of the next was named before";
+    Err(Halt::skipped(Reason::SessionWitnessUnusable, detail))
 }
 
 /// The same for ObjectIds.
@@ -133,12 +162,13 @@ async fn foretold(
     view: &View,
     series: &Series,
     step: Option<u128>,
+    next_by: Who,
 ) -> Result<Option<Vec<String>>, Halt> {
     let mut found = Vec::new();
     for _ in 0..ROUNDS {
         let Some(last) = (view.read)(&scene::open(trial, Who::A).await?) else { return Ok(None) };
         let candidate = step.and_then(|step| series.after(&last, step));
-        let of_b = scene::open(trial, Who::B).await?;
+        let of_b = scene::open(trial, next_by).await?;
         let hit = match ((view.read)(&of_b), candidate) {
             (Some(next), Some(candidate)) => candidate == next,
             (Some(next), None) => step.is_none() && series.is_roomy() && series.follows(&next, &last, CANDIDATES),
@@ -209,5 +239,7 @@ const ENDED: &str = "the id of an ended session";
 const SAMPLE: usize = 24;
 const ROUNDS: usize = 3;
 const CANDIDATES: u128 = 4096;
+/// What is tried out within days at a thousand a second.
+const GUESSED_BITS: f64 = 32.0;
 /// As many as the Session Management Cheat Sheet of OWASP asks for.
 const FEWEST_BITS: f64 = 64.0;

@@ -3,7 +3,6 @@
 use crate::{
     check::{Check, Level, Running},
     checks,
-    disposition::Disposition,
     identity::Who,
     trial::Trial,
     verdict::{Halt, Judgement, Negative, Observation, Reason, Row, Severity, Verdict},
@@ -59,26 +58,34 @@ async fn none(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     unless_public(trial, &door, row).await
 }
 
-/// Some calls may be meant for everybody: where another harmless one is refused without a token, and to A it is not, the
-/// server does look, and what is open is open by choice.
-async fn unless_public(trial: &mut Trial<'_, '_>, open: &Door, row: Row) -> Result<Judgement, Halt> {
-    let others = scene::harmless(trial).into_iter().filter(|call| *call != open.call);
-    for call in others.filter(|_| row.verdict == Verdict::Confirmed) {
+/// Some calls may be meant for everybody, and only the operator knows which. Where something is refused without a token, and
+/// to A it is not, the server does look, and what is open is open by choice: that is told, and no finding.
+async fn unless_public(trial: &mut Trial<'_, '_>, first: &Door, row: Row) -> Result<Judgement, Halt> {
+    let mut open: Vec<String> = (row.verdict == Verdict::Confirmed).then(|| first.entry()).into_iter().collect();
+    let mut refused = Some(row.clone()).filter(|row| row.verdict == Verdict::Refuted);
+    let others = scene::harmless(trial).into_iter().filter(|call| *call != first.call);
+    for call in others {
         let door = match scene::enter_with(trial, call).await {
             Ok(door) => door,
             Err(halt) if halt.reason == Reason::ControlFailed => continue,
             Err(halt) => return Err(halt),
         };
         let subject = scene::subject(trial, &door, Who::Nobody).await?;
-        if matches!(subject.answer.disposition, Disposition::Refused(_)) {
-            let words =
-                Words { taken: Reason::NoTokenNeeded, severity: NONE.severity, what: "a caller without a token" };
-            let refused = scene::row(trial, &door, &door.any_controls()?, &subject, &words);
-            let text = format!("{} is carried out without a token: is it meant for everybody?", open.entry());
-            return Ok(Judgement::over(vec![refused], vec![Observation { id: "public-call", text }]));
+        let words = Words { taken: Reason::NoTokenNeeded, severity: NONE.severity, what: "a caller without a token" };
+        let row = scene::row(trial, &door, &door.any_controls()?, &subject, &words);
+        match row.verdict {
+            Verdict::Confirmed => open.push(door.entry()),
+            Verdict::Refuted => refused = refused.or(Some(row)),
+            _ => {}
         }
     }
-    Ok(Judgement::over(vec![row], Vec::new()))
+    if refused.is_none() && row.verdict == Verdict::Confirmed {
+        refused = scene::unknown_tool(trial, first).await?;
+    }
+    let Some(refused) = refused else { return Ok(Judgement::over(vec![row], Vec::new())) };
+    let told = |entry: String| format!("{entry} is carried out without a token: is it meant for everybody?");
+    let observations = open.into_iter().map(|entry| Observation { id: "public-call", text: told(entry) }).collect();
+    Ok(Judgement::over(vec![refused], observations))
 }
 
 fn stronger<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {

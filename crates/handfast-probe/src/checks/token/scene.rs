@@ -41,6 +41,8 @@ enum Place {
     Within(String),
     /// It is the opening itself.
     Opening,
+    /// It is the stream of a session that A has opened.
+    Stream(String),
 }
 
 /// Sees that there are tokens here, and that A's is good.
@@ -96,6 +98,19 @@ pub(super) async fn enter_opening(trial: &mut Trial<'_, '_>) -> Result<Option<Do
     lets_in(&[&own])?;
     let unissued = trial.visit("unissued-token", Who::Impostor, &visit).await?;
     Ok(Some(Door { call, place: Place::Opening, own, unissued, steady: false }))
+}
+
+/// The same at the stream of a session that A has opened. `None` where there are no sessions, or no streams.
+pub(super) async fn enter_stream(trial: &mut Trial<'_, '_>) -> Result<Option<Door>, Halt> {
+    let Some(id) = own_session(trial).await? else { return Ok(None) };
+    let visit = Visit { verb: Verb::Get, session: Some(&id), call: None };
+    let own = trial.visit("own-token", Who::A, &visit).await?;
+    if own.disposition != Disposition::Accepted {
+        return Ok(None);
+    }
+    let unissued = trial.visit("unissued-token", Who::Impostor, &visit).await?;
+    let call = trial.session.target.opening();
+    Ok(Some(Door { call, place: Place::Stream(id), own, unissued, steady: false }))
 }
 
 /// A session that A opens with its own token; `None` where there are no sessions.
@@ -157,6 +172,9 @@ const MOST_HARMLESS: usize = 6;
 pub(super) async fn knock(trial: &mut Trial<'_, '_>, step: &str, who: Who, door: &Door) -> Result<Answer, Halt> {
     let session = match &door.place {
         Place::Anew => return first_time(trial, step, who, &door.call).await,
+        Place::Stream(id) => {
+            return trial.visit(step, who, &Visit { verb: Verb::Get, session: Some(id), call: None }).await;
+        }
         Place::Within(id) => Some(id.as_str()),
         Place::Opening => None,
     };
@@ -210,6 +228,7 @@ impl Door {
         match self.place {
             Place::Within(_) => format!("{} in a session of A's", self.call.title()),
             Place::Anew | Place::Opening => self.call.title(),
+            Place::Stream(_) => "GET in a session of A's".to_owned(),
         }
     }
 }
@@ -253,6 +272,32 @@ static GUEST: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(guest|anon|anonymous|unauthenticated|not (logged|signed) in|visitor|public)\b")
         .expect("a pattern")
 });
+
+/// A call of a tool that there is not changes nothing: is it refused to A for its name, and to whoever shows no token for that?
+/// Then calls are guarded, and what is open is only what is listed or public.
+pub(super) async fn unknown_tool(trial: &mut Trial<'_, '_>, door: &Door) -> Result<Option<Row>, Halt> {
+    let mut params = Object::new();
+    params.insert("name".into(), NO_SUCH_TOOL.into());
+    params.insert("arguments".into(), Value::Object(Object::new()));
+    let call = Call::new("tools/call", params);
+    let own = first_time(trial, "own-token", Who::A, &call).await?;
+    let subject = first_time(trial, "subject", Who::Nobody, &call).await?;
+    let wants_token = |answer: &Answer| {
+        matches!(answer.disposition, Disposition::Refused(_)) && matches!(answer.reply.status, Some(401 | 403))
+    };
+    if wants_token(&own) || !wants_token(&subject) {
+        return Ok(None);
+    }
+    let said = trial.clean(&subject.said());
+    let detail = format!(
+        "a call of a tool that there is not is refused to A for that, and without a token for the token: {said}"
+    );
+    let mut row = Row::refuted(&door.any_controls()?, "tools/call", Reason::TokenRefused, detail);
+    row.story = vec![door.own.step, own.step, subject.step];
+    Ok(Some(row))
+}
+
+const NO_SUCH_TOOL: &str = "handfast_no_such_tool";
 
 /// What a confirmation and a refutation are called.
 pub(super) struct Words {

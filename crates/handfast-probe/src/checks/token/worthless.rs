@@ -104,6 +104,19 @@ async fn audience(trial: &mut Trial<'_, '_>, who: Who, missing: Reason, whom: &s
         Ok(None) => {}
         Err(halt) => judgement.rows.push(Row::halted("in a session of A's", halt)),
     }
+    attached(trial, who, &words, judgement).await
+}
+
+/// The same at the stream of a session, which is another way in.
+async fn attached(
+    trial: &mut Trial<'_, '_>,
+    who: Who,
+    words: &Words,
+    mut judgement: Judgement,
+) -> Result<Judgement, Halt> {
+    if let Some(door) = scene::enter_stream(trial).await? {
+        judgement.rows.push(at(trial, &door, who, words).await);
+    }
     Ok(Judgement::over(judgement.rows, judgement.observations))
 }
 
@@ -163,7 +176,8 @@ async fn of_yesterday(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
         }
         _ => None,
     };
-    try_it(trial, Who::Expired, Reason::NeedsIdentityExpired, &words, unfit).await
+    let judgement = try_it(trial, Who::Expired, Reason::NeedsIdentityExpired, &words, unfit).await?;
+    attached(trial, Who::Expired, &words, judgement).await
 }
 
 /// How many seconds a server may take a token for longer.

@@ -14,10 +14,11 @@ pub(super) struct View {
 }
 
 /// The plainest first.
-pub(super) const VIEWS: [View; 3] = [
+pub(super) const VIEWS: [View; 4] = [
     View { how: "", read: |id| Some(id.to_owned()) },
     View { how: ", read as base64 of a text", read: text_in_base64 },
     View { how: ", read as base64 of a number", read: number_in_base64 },
+    View { how: ", read as a number in base 36", read: number_in_base36 },
 ];
 
 fn text_in_base64(id: &str) -> Option<String> {
@@ -27,6 +28,12 @@ fn text_in_base64(id: &str) -> Option<String> {
 fn number_in_base64(id: &str) -> Option<String> {
     let bytes = bytes_of(id)?;
     (bytes.len() <= WIDEST).then(|| bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn number_in_base36(id: &str) -> Option<String> {
+    let is_one = id.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_lowercase());
+    let number = is_one.then(|| u128::from_str_radix(id, 36).ok()).flatten()?;
+    Some(format!("{number:032x}"))
 }
 
 fn bytes_of(id: &str) -> Option<Vec<u8>> {
@@ -70,6 +77,14 @@ mod tests {
         assert_eq!(number_in_base64(&URL_SAFE_NO_PAD.encode([7; 17])), None);
         for other in ["", "!", "a"] {
             assert!(text_in_base64(other).is_none() && number_in_base64(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_number_in_base_36_is_read() {
+        assert_eq!(number_in_base36("10").as_deref(), Some("00000000000000000000000000000024"));
+        for other in ["", "A1", "a-1", "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"] {
+            assert_eq!(number_in_base36(other), None, "{other}");
         }
     }
 
