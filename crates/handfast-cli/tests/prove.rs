@@ -101,9 +101,9 @@ fn the_table_shows_every_twin_and_every_check_over_every_transport() {
     for (letter, check) in ('a'..).zip(checks::all()) {
         assert!(table.contains(&format!("\n{letter} {}\n", check.id)), "{}", check.id);
     }
-    assert_eq!(cells(table, "flawed"), ["CC.............r...r", "CC.................."]);
-    assert_eq!(cells(table, "sessions"), ["..rrrrrrrrrr...r...r", "...................."]);
-    assert_eq!(cells(table, "dual-era-unbound"), ["rrCrrrrrrrrr...r...r", "rr.................."]);
+    assert_eq!(cells(table, "flawed"), ["CCC.............r...r", "CCC.................."]);
+    assert_eq!(cells(table, "sessions"), ["...rrrrrrrrrr...r...r", "....................."]);
+    assert_eq!(cells(table, "dual-era-unbound"), ["rrrCrrrrrrrrr...r...r", "rrr.................."]);
     assert_eq!(ran.stdout.lines().last(), Some("12 of 12 directions hold"));
 }
 

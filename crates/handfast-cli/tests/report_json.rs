@@ -149,7 +149,7 @@ fn a_file_gets_what_standard_output_would_have_got() {
     let ran = ran(&[&["probe", "--format", "json", "--output", &shown, "--"][..], &on_stdio("sound")].concat());
 
     assert_eq!((ran.code, ran.stdout.as_str()), (0, ""));
-    assert!(ran.stderr.contains(&format!("0 confirmed, 2 refuted, 18 skipped, 0 errored; the report is in {shown}")));
+    assert!(ran.stderr.contains(&format!("0 confirmed, 3 refuted, 18 skipped, 0 errored; the report is in {shown}")));
     let written = std::fs::read_to_string(path).expect("it was written");
     assert!(written.ends_with("}\n"));
     assert_valid(&serde_json::from_str(&written).expect("JSON"));

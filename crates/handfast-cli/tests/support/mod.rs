@@ -151,7 +151,7 @@ pub(crate) fn outcomes(report: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let checks = report["checks"].as_array().expect("a list of checks");
     let is_of_these =
-        |check: &&Value| ["handle-", "state-"].iter().any(|family| text(&check["id"]).starts_with(family));
+        |check: &&Value| ["handle-foreign-principal", "state-tampered"].contains(&text(&check["id"]).as_str());
     checks
         .iter()
         .filter(is_of_these)
