@@ -5,7 +5,6 @@ use crate::{
     checks,
     disposition::Disposition,
     errand::Errand,
-    forge,
     identity::Who,
     target::session::Verb,
     trial::{Answer, Trial},
@@ -84,9 +83,12 @@ async fn of_verb(
         let text = format!("nothing is refused here, so there is no status to look at: {}", decisive.said());
         return Err(Halt::skipped(Reason::UnknownSessionServed, trial.clean(&text)));
     }
-    // Whoever signs ids tells one that was made up by its form, before looking for any session.
-    if past.is_none() && forge::resigned(&subject.id).is_some() {
-        let text = format!("an id that was made up is refused, but its form may be why: {}", decisive.said());
+    // An id that was made up may be refused for its form, by whoever signs ids or knows them by a checksum.
+    if past.is_none() && decisive.reply.status != Some(404) {
+        let text = format!(
+            "an id that was made up is refused, but its form may be why, and no session can be ended: {}",
+            decisive.said()
+        );
         return Err(Halt::skipped(Reason::SessionWitnessUnusable, trial.clean(&text)));
     }
     let status = |answer: &Answer| answer.reply.status.unwrap_or_default();
