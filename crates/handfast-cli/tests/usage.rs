@@ -202,3 +202,36 @@ fn bad_input_is_found_before_anything_is_sent_or_started() {
     }
     assert!(std::path::Path::new(HANDFAST).exists());
 }
+
+/// A family of checks is chosen by how its ids begin.
+#[test]
+fn checks_are_chosen_by_their_beginning() {
+    let ids = |choice: &[&str]| {
+        let (_, report) = support::report(&[choice, &["--"], &support::on_stdio("sound")].concat());
+        let checks = report["checks"].as_array().expect("a list").clone();
+        checks.iter().map(|check| check["id"].as_str().expect("text").to_owned()).collect::<Vec<String>>()
+    };
+    let sessions = ids(&["--check", "session-*"]);
+    assert!(sessions.len() == 10 && sessions.iter().all(|id| id.starts_with("session-")), "{sessions:?}");
+    assert_eq!(ids(&["--check", "challenge-*", "--check", "state-tampered"]), ["state-tampered", "challenge-missing"]);
+
+    let ran = ran(&["probe", "--check", "sessoin-*", "http://127.0.0.1:1/mcp"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("there is no check `sessoin-*`") && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+}
+
+/// Most twins take a text as a token; those that sign say what to show them.
+#[test]
+fn a_twin_tells_the_token_that_it_takes() {
+    assert_eq!(ran(&["twin", "gated", "--token", "alice"]).stdout, "alice\n");
+    let signed = ran(&["twin", "signed-tokens", "--token", "alice"]).stdout;
+    assert_eq!(signed.trim().split('.').count(), 3, "{signed}");
+    let twin = support::Twin::start("unverified-signature");
+    let other = ran(&["twin", "unverified-signature", "--token", "bob"]).stdout;
+    let tokens = ["--identity-a", signed.trim(), "--identity-b", other.trim()];
+    let (code, report) = support::report(&[&tokens[..], &["--check", "token-forged", &twin.url]].concat());
+    assert_eq!((code, report["checks"][0]["verdict"].as_str()), (1, Some("confirmed")));
+
+    let ran = ran(&["twin", "--token", "alice"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+}

@@ -31,6 +31,8 @@ pub struct Errand {
     pub who_am_i: Option<Call>,
     /// Keeps something for as long as the session lasts.
     pub memory: Option<Memory>,
+    /// Further calls that change nothing and need nothing, and are answered in a session of A's.
+    pub others: Vec<Call>,
     /// What the call is answered with in sessions of the callers' own, also where something is kept.
     pub honest: Vec<Value>,
 }
@@ -48,7 +50,12 @@ pub struct Memory {
 impl Errand {
     /// One that every server knows.
     pub fn plain(method: &str) -> Self {
-        Self { call: Call::new(method, Object::new()), who_am_i: None, memory: None, honest: Vec::new() }
+        Self::only(Call::new(method, Object::new()))
+    }
+
+    /// This call alone.
+    pub fn only(call: Call) -> Self {
+        Self { call, who_am_i: None, memory: None, others: Vec::new(), honest: Vec::new() }
     }
 
     /// Whether a result refuses what was asked: "your session has expired, please start again" is no error, and no yes.
@@ -96,6 +103,7 @@ pub struct Seen {
     who_am_i: Option<Call>,
     /// Two tools, and what the first was given to keep.
     pairs: Vec<(Memory, Canary)>,
+    others: Vec<Call>,
 }
 
 /// Looks at the tools of a session of A's: who tells the caller's name, and who shows what another kept.
@@ -135,7 +143,17 @@ pub async fn look(trial: &mut Trial<'_, '_>, session: &str, listed: &Answer) -> 
             }
         }
     }
-    Ok(Seen { who_am_i, pairs })
+    let reads = |tool: &&Tool| tool.read_only && discovery::required(tool).is_empty() && trial.session.may_call(tool);
+    let tools: Vec<Call> =
+        tools.iter().filter(reads).take(MOST_OTHERS).map(|tool| discovery::tool_call(tool, Object::new())).collect();
+    let lists = ["resources/list", "prompts/list"].map(|method| Call::new(method, Object::new()));
+    let mut others = Vec::new();
+    for call in tools.into_iter().chain(lists) {
+        if post(trial, "look", session, &call).await?.disposition == Disposition::Accepted {
+            others.push(call);
+        }
+    }
+    Ok(Seen { who_am_i, pairs, others })
 }
 
 /// What there is to do, by what is seen in a second session of A's: what that shows as well is not kept by the first.
@@ -164,8 +182,9 @@ pub async fn choose(
             break;
         }
     }
+    let others = seen.others;
     let best = memory.as_ref().map(|memory: &Memory| memory.read.clone()).or_else(|| seen.who_am_i.clone());
-    Ok(Errand { call: best.unwrap_or(plain.call), who_am_i: seen.who_am_i, memory, honest: Vec::new() })
+    Ok(Errand { call: best.unwrap_or(plain.call), who_am_i: seen.who_am_i, memory, others, honest: Vec::new() })
 }
 
 /// Tools that keep a text and need nothing else.
@@ -225,6 +244,8 @@ const MOST_TOOLS: usize = 500;
 const NAME: &str = "handfast-note";
 /// How many such a reader may need.
 const MOST_NAMES: usize = 2;
+/// How many other tools are tried.
+const MOST_OTHERS: usize = 3;
 /// How many tools of each kind are tried with each other.
 const MOST_PAIRED: usize = 4;
 const KEEPING: [&str; 14] = [

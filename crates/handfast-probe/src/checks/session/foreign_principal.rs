@@ -6,18 +6,23 @@ mod outsiders;
 mod takeover;
 mod verbs;
 
+use handfast_wire::message::Object;
+
 use crate::{
     check::{Check, Level, Running},
     checks,
     disposition::Disposition,
     errand::{self, Errand},
     identity::Who,
-    target::session::Verb,
+    target::{Call, session::Verb},
     trial::{Answer, Trial},
     verdict::{ControlPlan, Controls, Halt, Judgement, Negative, Observation, Reason, Row, Severity, Verdict},
 };
 
-use super::scene::{self, Live};
+use super::{
+    endings,
+    scene::{self, Live},
+};
 use identities::Names;
 
 /// The check.
@@ -57,14 +62,25 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
         let apart = observations.iter().any(|observation| observation.id == SERVED_APART);
         let outcome = match entry {
             "POST" => post(trial, &errand, names.as_ref(), &mut observations).await,
-            "GET" => verbs::served(trial, Verb::Get, &errand, apart).await,
+            "GET" => verbs::served(trial, Verb::Get, &errand, &errand, apart).await,
             "DELETE" => verbs::delete(trial, &errand).await,
-            takeover::ENTRY => takeover::come(trial, &errand, names.as_ref()).await,
-            _ if errand.call.method == "tools/list" => continue,
-            _ => verbs::served(trial, Verb::Post, &errand, apart).await,
+            _ => takeover::come(trial, &errand, names.as_ref()).await,
         };
         trial.session.target.end_visits().await;
         rows.push(outcome.unwrap_or_else(|halt| Row::halted(entry, halt)));
+        if scene::is_over(&rows) {
+            return Ok(Judgement::over(rows, observations));
+        }
+    }
+    // A server may guard the one call and forget another.
+    let apart = observations.iter().any(|observation| observation.id == SERVED_APART);
+    let listing = Call::new("tools/list", Object::new());
+    let others = [listing].into_iter().chain(errand.others.clone()).filter(|call| *call != errand.call);
+    for call in others.filter(|_| !entries.is_empty()) {
+        let asked = Errand::only(call);
+        let outcome = verbs::served(trial, Verb::Post, &asked, &errand, apart).await;
+        trial.session.target.end_visits().await;
+        rows.push(outcome.unwrap_or_else(|halt| Row::halted(&verbs::entry(Verb::Post, &asked), halt)));
         if scene::is_over(&rows) {
             return Ok(Judgement::over(rows, observations));
         }
@@ -86,7 +102,7 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     }
 }
 
-const ENTRIES: [&str; 5] = ["POST", verbs::LISTING, takeover::ENTRY, "GET", "DELETE"];
+const ENTRIES: [&str; 4] = ["POST", takeover::ENTRY, "GET", "DELETE"];
 /// B is served under A's id, in a part of its own.
 const SERVED_APART: &str = "foreign-session-served";
 
@@ -147,7 +163,7 @@ async fn post(
         let said = trial.clean(&subject.said());
         // An id that was made up may be refused for its form alone: one that is no more is the better measure.
         let steady = scene::words(&subject, &a.id) == scene::words(&again, &a.id);
-        if let Some((id, gone)) = scene::gone(trial, Who::B, errand).await?
+        if let Some((id, gone)) = endings::gone(trial, Who::B, errand).await?
             && steady
             && scene::words(&gone, &id).is_some_and(|words| Some(words) != scene::words(&subject, &a.id))
         {
@@ -180,7 +196,7 @@ async fn post(
         );
         observations.push(Observation { id: SERVED_APART, text: text.clone() });
         Row::refuted(&controls, "POST", Reason::SessionBound, text)
-    } else if scene::gone(trial, Who::B, errand)
+    } else if endings::gone(trial, Who::B, errand)
         .await?
         .is_some_and(|(_, gone)| gone.disposition == Disposition::Accepted)
     {

@@ -2,6 +2,7 @@
 
 mod adopted;
 mod disclosed;
+mod endings;
 mod foreign_principal;
 mod guessable;
 mod missing_accepted;

@@ -14,7 +14,7 @@ use crate::{
     verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity},
 };
 
-use super::scene;
+use super::{endings, scene};
 
 /// The check.
 pub(super) static CHECK: Check = Check {
@@ -119,7 +119,7 @@ async fn of_verb(
         (first, false, false) => {
             if first {
                 // Or its time was over, whoever wanted to end it.
-                scene::goes_on(trial, lasted, errand).await?;
+                endings::goes_on(trial, lasted, errand).await?;
                 let text = "the session was still served at once after DELETE, and no longer a moment later";
                 observations.push(Observation { id: "ended-session-lingers", text: text.to_owned() });
             }

@@ -1,12 +1,9 @@
 //! What every check of sessions begins and ends with: sessions that demonstrably work, ids that nobody issued, and the end
 //! of everything that was opened.
 
-use std::time::Duration;
-
 use serde_json::Value;
 
 use crate::{
-    clock::Deadline,
     disposition::{Disposition, Refusal},
     errand::{self, Errand},
     forge,
@@ -164,24 +161,6 @@ async fn works(trial: &mut Trial<'_, '_>, step: &str, who: Who, id: &str, errand
     }
 }
 
-/// Sees that a session of A's that nobody ends is there after as long a time and as many calls.
-///
-/// # Errors
-/// [`Reason::Unstable`] where it is not: what looked like an end was the end of its time.
-pub(super) async fn goes_on(trial: &mut Trial<'_, '_>, as_long: Duration, errand: &Errand) -> Result<(), Halt> {
-    let opened = Deadline::after(Duration::ZERO);
-    let a = live(trial, Who::A, errand).await?;
-    still_live(trial, &a, errand).await?;
-    tokio::time::sleep(as_long.saturating_sub(opened.elapsed())).await;
-    let after = post(trial, "left-alone", Who::A, Some(&a.id), &errand.call).await?;
-    if after.disposition == Disposition::Accepted {
-        return Ok(());
-    }
-    let detail =
-        format!("a session of A's that nobody ended is gone after {} ms: {}", as_long.as_millis(), after.said());
-    Err(after.unclear().unwrap_or_else(|| Halt::errored(Reason::Unstable, detail)))
-}
-
 /// Two sessions under one id are one session: what B does in it says nothing.
 pub(super) fn distinct(a: &Live, b: &Live) -> Result<(), Halt> {
     let skipped = || Halt::skipped(Reason::SessionWitnessUnusable, "A and B are given the same session id");
@@ -248,21 +227,6 @@ pub(super) async fn unissued(
         }
     }
     Ok(Unissued { id, answer, opened_by_refusal })
-}
-
-/// A session of A's that has ended, presented by somebody; `None` where clients cannot end sessions.
-pub(super) async fn gone(
-    trial: &mut Trial<'_, '_>,
-    who: Who,
-    errand: &Errand,
-) -> Result<Option<(String, Answer)>, Halt> {
-    let Live { id, .. } = live(trial, Who::A, errand).await?;
-    let end = present(trial, "end", Who::A, Verb::Delete, Some(&id), errand).await?;
-    if end.disposition != Disposition::Accepted {
-        return Ok(None);
-    }
-    let answer = present(trial, "ended-session", who, Verb::Post, Some(&id), errand).await?;
-    Ok(Some((id, answer)))
 }
 
 /// The controls of most checks: A's session works, and ids that nobody issued were presented by A.

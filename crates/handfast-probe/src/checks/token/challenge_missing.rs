@@ -10,7 +10,7 @@ use crate::{
     verdict::{Halt, Judgement, Reason, Row, Severity},
 };
 
-use super::scene;
+use super::{said, scene};
 
 /// The check.
 pub(super) static CHECK: Check = Check {
@@ -114,7 +114,7 @@ fn origin(trial: &Trial<'_, '_>) -> String {
 /// Whether tokens come from an OAuth issuer: A's names one, the challenge speaks of tokens as RFC 6750 does, or an issuer's
 /// metadata stand at this origin, as the revision of 2025-03-26 wanted them.
 async fn speaks_oauth(trial: &mut Trial<'_, '_>, challenge: &str, story: &mut Vec<usize>) -> Result<bool, Halt> {
-    let names_issuer = scene::claims(trial, Who::A).is_some_and(|claims| claims.contains_key("iss"));
+    let names_issuer = said::claims(trial, Who::A).is_some_and(|claims| claims.contains_key("iss"));
     if names_issuer || ["error=", "scope="].iter().any(|parameter| challenge.contains(parameter)) {
         return Ok(true);
     }

@@ -4,6 +4,7 @@ mod absent;
 mod challenge_missing;
 mod forged;
 mod in_query;
+mod said;
 mod scene;
 mod worthless;
 

@@ -9,7 +9,10 @@ use crate::{
     verdict::{Halt, Judgement, Reason, Row, Severity, Verdict},
 };
 
-use super::scene::{self, Door, Words};
+use super::{
+    said,
+    scene::{self, Door, Words},
+};
 
 const SPEC: &str =
     "MCP servers MUST validate that access tokens were issued specifically for them as the intended audience.";
@@ -91,10 +94,10 @@ async fn audience(trial: &mut Trial<'_, '_>, who: Who, missing: Reason, whom: &s
     };
     // What a token says of itself must be what the profile says of it: else its refusal shows nothing, or its acceptance.
     let unfit = |trial: &Trial<'_, '_>| {
-        if scene::says_expired(trial, who) == Some(true) {
+        if said::says_expired(trial, who) == Some(true) {
             return Some(format!("the token for {whom} has expired: it would be refused whatever its audience"));
         }
-        let (own, its) = (scene::audiences(trial, Who::A)?, scene::audiences(trial, who)?);
+        let (own, its) = (said::audiences(trial, Who::A)?, said::audiences(trial, who)?);
         let shared = its.iter().any(|audience| own.contains(audience));
         shared.then(|| format!("the token for {whom} has an audience of A's own token"))
     };
@@ -139,12 +142,12 @@ async fn nearly(trial: &mut Trial<'_, '_>, judgement: Judgement) -> Result<Judge
         if !trial.session.target.identities().has(who) {
             continue;
         }
-        let (own, its) = (scene::audiences(trial, Who::A), scene::audiences(trial, who));
+        let (own, its) = (said::audiences(trial, Who::A), said::audiences(trial, who));
         // An issuer may have given a token for the right server, whatever it was asked for: only what a token says of itself
         // shows whom it is for.
         let says = match who {
             Who::NoAudience => {
-                own.is_some() && scene::claims(trial, who).is_some_and(|claims| !claims.contains_key("aud"))
+                own.is_some() && said::claims(trial, who).is_some_and(|claims| !claims.contains_key("aud"))
             }
             _ => own.is_some() && its.is_some(),
         };
@@ -169,7 +172,7 @@ async fn nearly(trial: &mut Trial<'_, '_>, judgement: Judgement) -> Result<Judge
 
 async fn of_yesterday(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let words = Words { taken: Reason::ExpiredTokenTaken, severity: EXPIRED.severity, what: "an expired token" };
-    let unfit = |trial: &Trial<'_, '_>| match scene::seconds_since_expiry(trial, Who::Expired)? {
+    let unfit = |trial: &Trial<'_, '_>| match said::seconds_since_expiry(trial, Who::Expired)? {
         over if over < 0 => Some("the token that the profile calls expired says that it is not".to_owned()),
         over if over < LEEWAY => {
             Some("the token has expired a moment ago: some minutes of leeway are usual".to_owned())
@@ -209,7 +212,7 @@ async fn try_it(
         None => Vec::new(),
     };
     let mut row = scene::row(trial, &door, &controls, &subject, words);
-    if row.verdict == Verdict::Refuted && scene::claims(trial, who).is_none() {
+    if row.verdict == Verdict::Refuted && said::claims(trial, who).is_none() {
         row.detail.push_str("; the token says nothing of itself: look that it is what the profile says it is");
     }
     rows.insert(0, row);
@@ -218,7 +221,7 @@ async fn try_it(
 
 /// Why a token is none of A's issuer, by its own word: it would be refused for that.
 fn unlike(trial: &Trial<'_, '_>, who: Who) -> Option<String> {
-    let (own, its) = (scene::claims(trial, Who::A), scene::claims(trial, who));
+    let (own, its) = (said::claims(trial, Who::A), said::claims(trial, who));
     let (own, its) = match (own, its) {
         (Some(own), Some(its)) => (own, its),
         (None, None) => return None,

@@ -13,7 +13,7 @@ use crate::{
     verdict::{ControlPlan, Halt, Reason, Row, Severity},
 };
 
-use super::{plant, scene};
+use super::{endings, plant, scene};
 
 /// Who comes, by which verb.
 pub(super) fn comers(trial: &Trial<'_, '_>) -> Vec<(Who, Verb)> {
@@ -78,7 +78,7 @@ pub(super) async fn come(trial: &mut Trial<'_, '_>, who: Who, verb: Verb, errand
         return Err(halt);
     }
     if verb == Verb::Delete && taken {
-        scene::goes_on(trial, opened.elapsed(), errand).await?;
+        endings::goes_on(trial, opened.elapsed(), errand).await?;
     }
     let said = trial.clean(&subject.said());
     let mut row = if taken && unissued.is_honoured() && !shown && verb != Verb::Delete {

@@ -12,7 +12,7 @@ use crate::{
     verdict::{ControlPlan, Halt, Reason, Row, Severity},
 };
 
-use super::{Taken, identities::Names, plant, scene, taken, turned};
+use super::{Taken, endings, identities::Names, plant, scene, taken, turned};
 
 /// The row's name.
 pub(super) const ENTRY: &str = "initialize under A's id";
@@ -46,7 +46,7 @@ pub(super) async fn come(trial: &mut Trial<'_, '_>, errand: &Errand, names: Opti
         row.story.push(answer.step);
         row
     } else if after.disposition != Disposition::Accepted {
-        scene::goes_on(trial, opened.elapsed(), errand).await?;
+        endings::goes_on(trial, opened.elapsed(), errand).await?;
         let detail = format!("B's `initialize` under A's id put A out of the session: {}", trial.clean(&after.said()));
         Row::confirmed(&controls, ENTRY, Reason::SessionNotBound, Severity::Medium, detail)
     } else {
