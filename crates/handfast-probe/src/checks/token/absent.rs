@@ -61,6 +61,9 @@ async fn none(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
 /// Some calls may be meant for everybody, and only the operator knows which. Where something is refused without a token, and
 /// to A it is not, the server does look, and what is open is open by choice: that is told, and no finding.
 async fn unless_public(trial: &mut Trial<'_, '_>, first: &Door, row: Row) -> Result<Judgement, Halt> {
+    if !matches!(row.verdict, Verdict::Confirmed | Verdict::Refuted) {
+        return Ok(Judgement::over(vec![row], Vec::new()));
+    }
     let mut open: Vec<String> = (row.verdict == Verdict::Confirmed).then(|| first.entry()).into_iter().collect();
     let mut refused = Some(row.clone()).filter(|row| row.verdict == Verdict::Refuted);
     // Where the first is refused, what else is open is worth a look, and no more.
