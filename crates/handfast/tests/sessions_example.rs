@@ -14,6 +14,8 @@ struct Server {
     client: reqwest::Client,
     alice: String,
     bob: String,
+    /// Alice's namesake in another tenant.
+    namesake: String,
     _issuer: Issuer,
     _example: Example,
     _folder: tempfile::TempDir,
@@ -28,7 +30,9 @@ impl Server {
         let (url, counters) = (example.after("listening on "), example.after("counters at "));
         let token = |subject: &str| issuer.token(&Wish::of(subject, &url));
         let (alice, bob, client) = (token("alice"), token("bob"), reqwest::Client::new());
-        Self { url, counters, client, alice, bob, _issuer: issuer, _example: example, _folder: folder }
+        let elsewhere = serde_json::Map::from_iter([("tenant".to_owned(), "other".into())]);
+        let namesake = issuer.token(&Wish { claims: elsewhere, ..Wish::of("alice", &url) });
+        Self { url, counters, client, alice, bob, namesake, _issuer: issuer, _example: example, _folder: folder }
     }
 
     /// The status, the session and the text of the answer.
@@ -90,6 +94,9 @@ async fn behind_the_layer_it_is_whoevers_began_it() {
 
     let (status, text) = server.call(&server.bob, &hers, "recall", json!({})).await;
     assert!(status == 404 && !text.contains("hers"), "{status} {text}");
+    // The same subject of the same issuer, in another tenant, is somebody else.
+    let (status, text) = server.call(&server.namesake, &hers, "recall", json!({})).await;
+    assert!(status == 404 && !text.contains("hers"), "{status} {text}");
     let (status, text) = server.call(&server.bob, &his, "recall", json!({})).await;
     assert!(status == 200 && !text.contains("hers"), "{status} {text}");
     let (status, text) = server.call(&server.alice, &hers, "recall", json!({})).await;
@@ -103,7 +110,7 @@ async fn behind_the_layer_it_is_whoevers_began_it() {
     for line in [
         "sessions_created_total 2",
         "session_mismatch_total 1",
-        "session_reinit_rejected_total 1",
+        "session_reinit_rejected_total 2",
         // There from the beginning, so that its first event is an increase.
         "auth_refused_total{reason=\"audience\"} 0",
         "auth_refused_total{reason=\"none\"} 0",
