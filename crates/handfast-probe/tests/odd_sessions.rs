@@ -34,6 +34,12 @@ async fn with_identities(
     probed(&Run { identities: identities.with(expired, "expired-alice".into()), ..run }).await
 }
 
+/// A result that is no error, with these words.
+fn in_a_result(id: &Value, words: &str) -> Vec<u8> {
+    let said = json!([{"type": "text", "text": words}]);
+    json_answer(200, &json!({"jsonrpc": "2.0", "id": id, "result": {"content": said, "isError": false}}))
+}
+
 fn session(request: &Recorded) -> Option<String> {
     request.header("mcp-session-id").map(str::to_owned)
 }
@@ -45,10 +51,7 @@ fn event(message: &Value) -> Vec<u8> {
 
 #[tokio::test]
 async fn a_refusal_in_polite_words_is_one() {
-    let polite = |id: &Value| {
-        let said = json!([{"type": "text", "text": "Session not found. Please start again."}]);
-        json_answer(200, &json!({"jsonrpc": "2.0", "id": id, "result": {"content": said, "isError": false}}))
-    };
+    let polite = |id: &Value| in_a_result(id, "Session not found. Please start again.");
     let act = move |request: &Recorded| match request.tool() {
         "" => Act::Forward,
         _ => Act::Refusing(polite),
@@ -71,10 +74,7 @@ async fn a_refusal_in_polite_words_is_one() {
 /// A no in words that nobody knows is no yes: the answer is like none that an honest caller gets.
 #[tokio::test]
 async fn an_answer_that_is_like_no_honest_one_confirms_nothing() {
-    let foreign = |id: &Value| {
-        let said = json!([{"type": "text", "text": "Diese Sitzung gibt es nicht. Bitte melden Sie sich neu an."}]);
-        json_answer(200, &json!({"jsonrpc": "2.0", "id": id, "result": {"content": said, "isError": false}}))
-    };
+    let foreign = |id: &Value| in_a_result(id, "Diese Sitzung gibt es nicht. Bitte melden Sie sich neu an.");
     let act = move |request: &Recorded| match request.tool() {
         "" => Act::Forward,
         _ => Act::Refusing(foreign),
@@ -413,6 +413,31 @@ async fn ids_that_are_found_without_being_foretold() {
     );
 }
 
+/// Whoever is given the session that there is already has an id that nobody could foretell.
+#[tokio::test]
+async fn a_session_that_is_given_again_is_not_foretold() {
+    let made: Mutex<(usize, HashMap<String, String>)> = Mutex::default();
+    let act = move |request: &Recorded| {
+        let Some(token @ ("alice" | "bob")) = request.token() else { return Act::Forward };
+        let mut made = made.lock().expect("no panic");
+        if request.verb == "DELETE" {
+            made.1.remove(token);
+            return Act::Forward;
+        }
+        if request.method() != "initialize" {
+            return Act::Forward;
+        }
+        made.0 += 1;
+        let number = made.0;
+        let id = made.1.entry(token.to_owned()).or_insert_with(|| format!("{:032x}", (number as u128) << 77 | 0x5eed));
+        Act::Under(Box::leak(id.clone().into_boxed_str()))
+    };
+    let report = report_of("adopts-client-id", act).await;
+    assert_ne!(check(&report, "session-guessable").verdict, Verdict::Confirmed);
+    let row = &entry(check(&report, "session-guessable"), "the next id").row;
+    assert_eq!((row.verdict, row.reason.slug()), (Verdict::Skipped, "session-witness-unusable"), "{}", row.detail);
+}
+
 /// A refusal that tells which sessions there are has told A's.
 #[tokio::test]
 async fn a_refusal_that_lists_sessions_tells_them() {
@@ -424,7 +449,9 @@ async fn a_refusal_that_lists_sessions_tells_them() {
                 open.push(id);
                 Act::Forward
             }
-            ("initialize", None) if request.token().is_none() => Act::Refusal(format!("no token; open: {open:?}")),
+            ("initialize", None) if request.token().is_none() => {
+                Act::Refusal(format!("no token; open: 5tranger5-5e55ion {:?}", open.last()))
+            }
             _ => Act::Forward,
         }
     };
@@ -432,5 +459,6 @@ async fn a_refusal_that_lists_sessions_tells_them() {
     let found = check(&report, "session-disclosed");
     assert_eq!(verdict(found), "confirmed session-id-disclosed high");
     assert_eq!(entry(found, "refusals").row.verdict, Verdict::Confirmed);
-    assert!(entry(found, "refusals").row.detail.contains("[session "), "{}", entry(found, "refusals").row.detail);
+    let written = serde_json::to_string(found).expect("a check serialises");
+    assert!(!written.contains("5tranger5") && written.contains("not quoted"), "a stranger's id is not passed on");
 }

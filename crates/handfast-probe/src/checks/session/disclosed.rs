@@ -95,7 +95,9 @@ async fn refusals(
     };
     let mut row = match answers.iter().find(told) {
         Some(answer) => {
-            let detail = format!("a refusal tells the id of a session of A's: {}", trial.clean(&answer.said()));
+            // Strangers' ids may stand beside it.
+            trial.steps[answer.step].answer = "(not quoted: it tells ids of sessions)".to_owned();
+            let detail = "a refusal tells the id of a session of A's".to_owned();
             Row::confirmed(controls, REFUSALS, Reason::SessionDisclosed, CHECK.severity, detail)
         }
         None => {

@@ -83,9 +83,7 @@ async fn next(
         return confirmed(trial, controls, NEXT, how, candidates, &found, errand).await;
     }
     if ids.iter().all(|id| *id == ids[0]) {
-        let how = "every session of one caller is given the same id";
-        let detail = format!("{how}, {SAMPLE} times of {SAMPLE}: whoever has seen one knows them all");
-        return Ok(Row::confirmed(controls, NEXT, Reason::SessionForetold, Severity::Low, detail));
+        return always_the_same(trial, controls, &ids[0], errand).await;
     }
     let mut seen = None;
     for view in &VIEWS {
@@ -121,6 +119,29 @@ async fn next(
         "{SAMPLE} ids were opened, and the next one could not be told from them by any counter, step, address, time or ObjectId that the probe knows"
     );
     Ok(Row::refuted(controls, NEXT, Reason::SessionGuardHeld, detail))
+}
+
+/// Every `initialize` of A's is answered with one id. That may be the session that A has already, under an id that nobody could
+/// foretell: only one that comes back after its end is the caller's for ever.
+async fn always_the_same(
+    trial: &mut Trial<'_, '_>,
+    controls: &Controls,
+    id: &str,
+    errand: &Errand,
+) -> Result<Row, Halt> {
+    for _ in 0..ROUNDS {
+        let end = scene::present(trial, "end", Who::A, Verb::Delete, Some(id), errand).await?;
+        let next = scene::open(trial, Who::A).await?;
+        if end.disposition != Disposition::Accepted || next != id {
+            let detail =
+                "a caller is given the session that there is already, so that the ids of several were not seen";
+            return Err(Halt::skipped(Reason::SessionWitnessUnusable, detail));
+        }
+    }
+    let detail = format!(
+        "every session of one caller is given the same id, {ROUNDS} times of {ROUNDS} also after its end: whoever has seen one knows them all"
+    );
+    Ok(Row::confirmed(controls, NEXT, Reason::SessionForetold, Severity::Low, detail))
 }
 
 /// A's ids are a series, and B's are not in it: each caller may have a series of their own.
