@@ -20,6 +20,7 @@ use crate::{
     errand::Errand,
     evidence::Step,
     identity::Who,
+    likeness,
     profile::Profile,
     redact::Redactor,
     runner::Run,
@@ -98,6 +99,11 @@ impl Answer {
             Body::Error(error) => Some(std::borrow::Cow::Owned(error.to_value())),
             _ => None,
         }
+    }
+
+    /// Whether both are results, and say different kinds of things.
+    pub fn is_unlike(&self, other: &Self) -> bool {
+        matches!((self.result(), other.result()), (Some(one), Some(other)) if !likeness::alike(one, other))
     }
 
     /// What the server said, for a sentence.

@@ -33,6 +33,23 @@ pub(super) async fn goes_on(trial: &mut Trial<'_, '_>, as_long: Duration, errand
     Err(after.unclear().unwrap_or_else(|| Halt::errored(Reason::Unstable, detail)))
 }
 
+/// Whether a session that worked is over for its owner, and what the owner was told.
+///
+/// # Errors
+/// [`Reason::Unstable`] where it is served once and refused once.
+pub(super) async fn has_ended(trial: &mut Trial<'_, '_>, of: &Live, errand: &Errand) -> Result<(bool, Answer), Halt> {
+    let after = post(trial, "owner-after", of.who, Some(&of.id), &errand.call).await?;
+    let later = post(trial, "owner-after", of.who, Some(&of.id), &errand.call).await?;
+    if let Some(halt) = after.unclear().or_else(|| later.unclear()) {
+        return Err(halt);
+    }
+    match [&after, &later].map(|answer| answer.disposition == Disposition::Accepted) {
+        [true, true] => Ok((false, after)),
+        [false, false] => Ok((true, after)),
+        _ => Err(Halt::errored(Reason::Unstable, "afterwards the session was served once and refused once")),
+    }
+}
+
 /// A session of A's that has ended, presented by somebody; `None` where clients cannot end sessions.
 pub(super) async fn gone(
     trial: &mut Trial<'_, '_>,

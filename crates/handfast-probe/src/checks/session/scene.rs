@@ -8,7 +8,6 @@ use crate::{
     errand::{self, Errand},
     forge,
     identity::Who,
-    likeness,
     target::{
         Call,
         session::{Issues, Verb, Visit},
@@ -83,11 +82,7 @@ pub(super) async fn enter(trial: &mut Trial<'_, '_>) -> Result<Errand, Halt> {
 async fn honest(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result<Vec<Value>, Halt> {
     let a = live(trial, Who::A, errand).await?;
     let mut answers = vec![a.answer.clone(), still_live(trial, &a, errand).await?];
-    let steady = |answers: &[Answer]| match (answers[0].result(), answers[1].result()) {
-        (Some(one), Some(other)) => likeness::alike(one, other),
-        _ => false,
-    };
-    if !steady(&answers) {
+    if answers[0].is_unlike(&answers[1]) {
         return Ok(Vec::new());
     }
     if let Some(memory) = &errand.memory {

@@ -60,10 +60,7 @@ pub(super) async fn enter_with(trial: &mut Trial<'_, '_>, call: Call) -> Result<
     let again = first_time(trial, "own-token", Who::A, &call).await?;
     lets_in(&[&own, &again])?;
     let unissued = first_time(trial, "unissued-token", Who::Impostor, &call).await?;
-    let steady = match (own.result(), again.result()) {
-        (Some(own), Some(again)) => likeness::alike(own, again),
-        _ => false,
-    };
+    let steady = !own.is_unlike(&again);
     Ok(Door { call, place: Place::Anew, own, unissued, steady })
 }
 
@@ -315,12 +312,8 @@ pub(super) fn row(trial: &Trial<'_, '_>, door: &Door, controls: &Controls, subje
         (Some(told), Some(honest)) => likeness::says_no(told, honest),
         _ => false,
     };
-    let unlike = match (subject.answer.result(), door.own.result()) {
-        (Some(told), Some(honest)) => !likeness::alike(told, honest),
-        _ => false,
-    };
     let mut row = match subject.answer.disposition {
-        Disposition::Accepted if !politely && unlike && door.steady => {
+        Disposition::Accepted if !politely && door.steady && subject.answer.is_unlike(&door.own) => {
             let text =
                 format!("{what} is answered with what is like no answer to A, and no refusal that is known: {said}");
             Row::halted(&door.entry(), Halt::errored(Reason::Unclear, text))

@@ -60,14 +60,10 @@ pub(super) async fn come(trial: &mut Trial<'_, '_>, who: Who, verb: Verb, errand
         let read = scene::post(trial, "subject-reads", who, Some(&a.id), &memory.read).await?;
         shown = errand::shown(&read, canary);
     }
-    let after = scene::post(trial, "owner-after", Who::A, Some(&a.id), &errand.call).await?;
-    if let Some(halt) = after.unclear() {
-        return Err(halt);
-    }
-    let alive = after.disposition == Disposition::Accepted;
+    let (ended, after) = endings::has_ended(trial, &a, errand).await?;
     let taken = match verb {
-        Verb::Delete => !alive,
-        _ if !alive => {
+        Verb::Delete => ended,
+        _ if ended => {
             return Err(Halt::errored(Reason::ControlFailed, format!("afterwards A was told: {}", after.said())));
         }
         _ => subject.disposition == Disposition::Accepted || shown,

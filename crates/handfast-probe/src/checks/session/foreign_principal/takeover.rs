@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::{
     clock::Deadline,
-    disposition::Disposition,
     errand::Errand,
     identity::Who,
     target::session::Verb,
@@ -36,16 +35,13 @@ pub(super) async fn come(trial: &mut Trial<'_, '_>, errand: &Errand, names: Opti
     if got.is_none() {
         got = turned(trial, &a, errand, names).await?;
     }
-    let after = scene::post(trial, "owner-after", Who::A, Some(&a.id), &errand.call).await?;
-    if let Some(halt) = after.unclear() {
-        return Err(halt);
-    }
+    let (ended, after) = endings::has_ended(trial, &a, errand).await?;
     let mut row = if let Some(Taken { what, answer }) = got {
         let detail = format!("after an `initialize` of its own under A's id, B {what}");
         let mut row = Row::confirmed(&controls, ENTRY, Reason::SessionNotBound, Severity::High, trial.clean(&detail));
         row.story.push(answer.step);
         row
-    } else if after.disposition != Disposition::Accepted {
+    } else if ended {
         endings::goes_on(trial, opened.elapsed(), errand).await?;
         let detail = format!("B's `initialize` under A's id put A out of the session: {}", trial.clean(&after.said()));
         Row::confirmed(&controls, ENTRY, Reason::SessionNotBound, Severity::Medium, detail)

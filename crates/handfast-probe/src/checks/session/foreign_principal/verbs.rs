@@ -7,9 +7,8 @@ use crate::{
     disposition::Disposition,
     errand::Errand,
     identity::Who,
-    likeness,
     target::session::Verb,
-    trial::{Answer, Trial},
+    trial::Trial,
     verdict::{ControlPlan, Halt, Reason, Row, Severity},
 };
 
@@ -79,7 +78,7 @@ pub(super) async fn served(
             let text = format!("B is given a {what}, and has a part of A's session for itself");
             Row::refuted(&controls, entry, Reason::SessionWitnessUnusable, text)
         }
-        Disposition::Accepted if is_unlike(&subject, &own) && is_unlike(&subject, &owners) => {
+        Disposition::Accepted if subject.is_unlike(&own) && subject.is_unlike(&owners) => {
             let detail = format!("under A's session id B is given what is like no {what} of A's or B's: {said}");
             return Err(Halt::errored(Reason::Unclear, detail));
         }
@@ -96,13 +95,6 @@ pub(super) async fn served(
     };
     row.story = [&own, &unissued.answer, &a.answer, &subject, &after].map(|answer| answer.step).to_vec();
     Ok(row)
-}
-
-fn is_unlike(subject: &Answer, own: &Answer) -> bool {
-    match (subject.result(), own.result()) {
-        (Some(subject), Some(own)) => !likeness::alike(subject, own),
-        _ => false,
-    }
 }
 
 /// The row's name.
@@ -129,36 +121,19 @@ pub(super) async fn delete(trial: &mut Trial<'_, '_>, errand: &Errand) -> Result
     let controls = plan.hold()?;
 
     let subject = scene::present(trial, "subject", Who::B, Verb::Delete, Some(&a.id), errand).await?;
-    let after = scene::post(trial, "owner-after", Who::A, Some(&a.id), &errand.call).await?;
-    let later = scene::post(trial, "owner-after", Who::A, Some(&a.id), &errand.call).await?;
-
-    if let Some(halt) = after.unclear().or_else(|| later.unclear()) {
-        return Err(halt);
-    }
-    let alive = [&after, &later].map(|answer| answer.disposition == Disposition::Accepted);
+    let (ended, after) = endings::has_ended(trial, &a, errand).await?;
     let said = trial.clean(&subject.said());
-    let mut row = match alive {
-        [false, false] => {
-            // The server itself must still be there for A, and its sessions must not end by themselves.
-            endings::goes_on(trial, opened.elapsed(), errand).await?;
-            let detail = format!(
-                "B ended A's session: it worked before, and after B's DELETE A is told `{}`; a DELETE of an id that nobody issued had left it alone",
-                after.said()
-            );
-            Row::confirmed(&controls, "DELETE", Reason::SessionNotBound, Severity::Medium, trial.clean(&detail))
-        }
-        [true, true] => Row::refuted(
-            &controls,
-            "DELETE",
-            Reason::SessionBound,
-            format!("A's session outlives B's DELETE, which is answered with: {said}"),
-        ),
-        _ => {
-            return Err(Halt::errored(
-                Reason::Unstable,
-                "after B's DELETE, A's session was served once and refused once",
-            ));
-        }
+    let mut row = if ended {
+        // The server itself must still be there for A, and its sessions must not end by themselves.
+        endings::goes_on(trial, opened.elapsed(), errand).await?;
+        let detail = format!(
+            "B ended A's session: it worked before, and after B's DELETE A is told `{}`; a DELETE of an id that nobody issued had left it alone",
+            after.said()
+        );
+        Row::confirmed(&controls, "DELETE", Reason::SessionNotBound, Severity::Medium, trial.clean(&detail))
+    } else {
+        let detail = format!("A's session outlives B's DELETE, which is answered with: {said}");
+        Row::refuted(&controls, "DELETE", Reason::SessionBound, detail)
     };
     row.story = [&a.answer, &unissued.answer, &untouched, &subject, &after].map(|answer| answer.step).to_vec();
     Ok(row)
