@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, process::ExitCode};
 
-use handfast_probe::checks;
+use handfast_probe::{checks, cvss};
 
 use crate::{
     output::{self, Failure},
@@ -32,6 +32,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode, Failure> {
                 let severity = format!("{:?}", check.severity).to_lowercase();
                 let _ = writeln!(text, "{}: {}\n", check.id, check.title);
                 let _ = writeln!(text, "{severity}, {}, {}", check.level.word(), cwe.join(", "));
+                if let Some(scored) = cvss::of(check.cvss, check.severity) {
+                    let _ = writeln!(text, "CVSS {:.1} ({})", scored.score, scored.vector);
+                }
+                for entry in check.owasp {
+                    let _ = writeln!(text, "OWASP {} {}", entry.id, entry.title);
+                }
                 let _ = writeln!(text, "\"{}\"\n{}\n\n{}", check.spec, check.spec_url, check.help.trim_end());
             }
         }

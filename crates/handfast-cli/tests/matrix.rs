@@ -39,23 +39,16 @@ fn over_stdio(twin: &str) -> String {
     };
     let sessions = family(|id| id.starts_with("session-"));
     let tokens = family(|id| id.starts_with("token-") || id == "challenge-missing");
-    let further = further(&report, [&handle, &state]);
+    let further = further(&report);
     format!("{handle} | {state} | {sessions} | {tokens} | {further}").trim_end().to_owned()
 }
 
-/// The further checks of handles and states that are not plainly refuted, or skipped as the first of their family is.
-fn further(report: &Value, firsts: [&str; 2]) -> String {
+/// The further checks that do not say what is usual.
+fn further(report: &Value) -> String {
     let checks = report["checks"].as_array().expect("a list").iter();
-    let others = checks.filter_map(|check| {
-        let id = check["id"].as_str().unwrap_or_default();
-        let at = ["handle-", "state-"].iter().position(|family| id.starts_with(family))?;
-        let said = cell(check);
-        let as_first = said.starts_with("skipped") && firsts[at].starts_with(&said);
-        let plain = said.starts_with("refuted") && !said.contains('+');
-        let is_first = ["handle-foreign-principal", "state-tampered"].contains(&id);
-        (!is_first && !as_first && !plain).then(|| format!("{id} {said}"))
-    });
-    others.collect::<Vec<_>>().join("; ")
+    let cells: Vec<(String, String)> =
+        checks.map(|check| (check["id"].as_str().unwrap_or_default().to_owned(), cell(check))).collect();
+    table::further(&cells, true)
 }
 
 #[test]

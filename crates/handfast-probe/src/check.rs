@@ -3,6 +3,7 @@
 use std::{future::Future, pin::Pin};
 
 use crate::{
+    owasp::Owasp,
     trial::Trial,
     verdict::{Judgement, Severity},
 };
@@ -54,6 +55,10 @@ pub struct Check {
     pub severity: Severity,
     /// CWE numbers, the primary one first.
     pub cwe: &'static [u32],
+    /// CVSS vectors of a finding, one for each severity that it can have, the worst first.
+    pub cvss: &'static [&'static str],
+    /// Entries of OWASP lists, the closest first.
+    pub owasp: &'static [Owasp],
     /// Runs it.
     pub run: for<'r> fn(&'r mut Trial<'_, '_>) -> Running<'r>,
 }

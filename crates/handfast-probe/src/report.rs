@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     check::{Check, Level},
+    cvss::{self, Scored},
     evidence::Step,
+    owasp::Owasp,
     redact::Redactor,
     target::Era,
     verdict::{Halt, Judgement, Observation, Reason, Row, Severity, Verdict},
@@ -102,6 +104,10 @@ pub struct CheckReport {
     pub level: Level,
     /// CWE numbers, the primary one first.
     pub cwe: Vec<u32>,
+    /// The CVSS vector of that severity, and its score.
+    pub cvss: Option<Scored>,
+    /// Entries of OWASP lists, the closest first.
+    pub owasp: &'static [Owasp],
     /// The sentence of the specification.
     pub spec: &'static str,
     /// Where it stands.
@@ -164,6 +170,7 @@ impl std::fmt::Display for Totals {
 impl CheckReport {
     /// The report of a check that ran.
     pub fn new(check: &'static Check, judgement: Judgement) -> Self {
+        let severity = judgement.severity.unwrap_or(check.severity);
         let entry_points = judgement.rows.into_iter().map(|row| EntryPoint { facts: row.facts.clone(), row }).collect();
         Self {
             id: check.id,
@@ -172,9 +179,11 @@ impl CheckReport {
             verdict: judgement.verdict,
             reason: judgement.reason,
             detail: judgement.detail,
-            severity: judgement.severity.unwrap_or(check.severity),
+            severity,
             level: check.level,
             cwe: if judgement.cwe.is_empty() { check.cwe.to_vec() } else { judgement.cwe },
+            cvss: cvss::of(check.cvss, severity),
+            owasp: check.owasp,
             spec: check.spec,
             spec_url: check.spec_url,
             observations: judgement.observations,

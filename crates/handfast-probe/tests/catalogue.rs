@@ -6,9 +6,25 @@ mod table;
 
 use std::collections::BTreeSet;
 
-use handfast_probe::{checks, identity::Who, verdict::Reason};
+use handfast_probe::{checks, cvss, identity::Who, verdict::Reason};
 
 const HEADINGS: [&str; 5] = ["Claim", "Why it matters", "How it is tested", "Reading the evidence", "Remedy"];
+const FAMILIES: [&str; 14] = [
+    "handle",
+    "state",
+    "session",
+    "token",
+    "challenge",
+    "task",
+    "cursor",
+    "design",
+    "approval",
+    "decline",
+    "answers",
+    "asks",
+    "ambient",
+    "response",
+];
 const TABLE: &str = include_str!("matrix.txt");
 
 #[test]
@@ -18,11 +34,7 @@ fn ids_are_unique_slugs_of_family_and_weakness() {
     for id in ids {
         let words: Vec<&str> = id.split('-').collect();
         assert!(words.len() >= 2, "{id}: a family and a weakness");
-        assert!(
-            ["handle", "state", "session", "token", "challenge", "task", "cursor", "design", "approval"]
-                .contains(&words[0]),
-            "{id}"
-        );
+        assert!(FAMILIES.contains(&words[0]), "{id}");
         assert!(
             words
                 .iter()
@@ -59,6 +71,15 @@ fn every_check_cites_its_weakness_and_its_specification() {
         );
         assert!(check.spec_url.starts_with("https://modelcontextprotocol.io/"), "{}", check.id);
         assert!(check.claim.ends_with('.') && !check.title.ends_with('.') && !check.title.is_empty(), "{}", check.id);
+    }
+}
+
+#[test]
+fn every_check_scores_as_its_severity_says_and_is_filed() {
+    for check in checks::all() {
+        let scored = cvss::of(check.cvss, check.severity).map(|scored| scored.vector);
+        assert_eq!(scored, check.cvss.first().copied(), "{}: the worst vector is that of its severity", check.id);
+        assert!(!check.owasp.is_empty(), "{}", check.id);
     }
 }
 

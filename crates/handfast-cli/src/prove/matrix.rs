@@ -71,7 +71,7 @@ pub(super) fn unproved(lines: &[Line]) -> Vec<&'static str> {
 /// The table for a person: a column for each check, its letter explained below.
 pub(super) fn text(lines: &[Line], transports: &[Transport]) -> String {
     let mut text = String::from("Every twin and every check: C confirmed, r refuted, . skipped, E errored\n\n");
-    let letters: String = (b'a'..).take(checks::all().count()).map(char::from).collect();
+    let letters: String = LETTERS.chars().take(checks::all().count()).collect();
     let width = letters.len() + 2;
     let cells = |cells: Vec<String>| {
         cells.iter().map(|cell| format!("{cell:<width$}")).collect::<String>().trim_end().to_owned()
@@ -102,6 +102,9 @@ pub(super) fn json(lines: &[Line]) -> Value {
     };
     lines.iter().map(line).collect()
 }
+
+/// One for each check.
+const LETTERS: &str = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
 fn letter(verdict: Verdict) -> char {
     match verdict {

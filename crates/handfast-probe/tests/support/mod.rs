@@ -143,20 +143,6 @@ pub(crate) fn tokens(report: &Report) -> String {
     cell(report, |id| id.strip_prefix("token-").or((id == "challenge-missing").then_some("challenge-missing")))
 }
 
-/// The further checks of handles and states that do not say what the first of their family says, or are not plainly refuted.
-pub(crate) fn further(report: &Report) -> String {
-    let firsts = [check(report, HANDLE), check(report, STATE)];
-    let others = report.checks.iter().filter_map(|found| {
-        let at = ["handle-", "state-"].iter().position(|family| found.id.starts_with(family))?;
-        let said = verdict(found);
-        let as_first = found.verdict == Verdict::Skipped
-            && (found.verdict, found.reason) == (firsts[at].verdict, firsts[at].reason);
-        let plain = found.verdict == Verdict::Refuted && !said.contains('+');
-        (![HANDLE, STATE].contains(&found.id) && !as_first && !plain).then(|| format!("{} {said}", found.id))
-    });
-    others.collect::<Vec<_>>().join("; ")
-}
-
 fn cell(report: &Report, name: impl Fn(&'static str) -> Option<&'static str>) -> String {
     let seen: Vec<(&str, String)> =
         report.checks.iter().filter_map(|check| Some((name(check.id)?, verdict(check)))).collect();

@@ -12,9 +12,11 @@ use serde_json::Value;
 use crate::{
     arguments::{self, Wish},
     check::{Check, Level, Running},
+    cvss,
     discovery::{self, Entry, Kind, emitted, names},
     disposition::Disposition,
     identity::Who,
+    owasp,
     surface::Tool,
     trial::{Answer, Trial},
     verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity, Verdict},
@@ -34,6 +36,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[639, 863],
+    cvss: &[cvss::TAKEN, cvss::TOUCHED],
+    owasp: &[owasp::MCP07, owasp::API1, owasp::ASI03],
     run,
 };
 

@@ -2,11 +2,12 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     disposition::Disposition,
     errand::{self, Errand},
     forge,
     identity::Who,
+    owasp,
     target::session::Verb,
     trial::Trial,
     verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity},
@@ -25,6 +26,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[384],
+    cvss: &[cvss::TAKEN_BY_LURE],
+    owasp: &[owasp::MCP07, owasp::API2],
     run,
 };
 

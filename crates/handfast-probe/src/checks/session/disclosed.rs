@@ -2,10 +2,10 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     errand::Errand,
     identity::Who,
-    surface,
+    owasp, surface,
     target::session::Verb,
     trial::{Answer, Trial},
     verdict::{Controls, Halt, Judgement, Reason, Row, Severity},
@@ -24,6 +24,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Hardening,
     severity: Severity::High,
     cwe: &[200, 497],
+    cvss: &[cvss::SEEN_BY_ANYBODY],
+    owasp: &[owasp::MCP01, owasp::API2],
     run,
 };
 

@@ -10,10 +10,11 @@ use handfast_wire::message::Object;
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     disposition::Disposition,
     errand::{self, Errand},
     identity::Who,
+    owasp,
     target::{Call, session::Verb},
     trial::{Answer, Trial},
     verdict::{ControlPlan, Controls, Halt, Judgement, Negative, Observation, Reason, Row, Severity, Verdict},
@@ -36,6 +37,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[639, 863],
+    cvss: &[cvss::TAKEN, cvss::TOUCHED, cvss::HARDENING],
+    owasp: &[owasp::MCP07, owasp::API2, owasp::ASI03],
     run,
 };
 

@@ -6,10 +6,11 @@ mod views;
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     disposition::Disposition,
     errand::Errand,
     identity::Who,
+    owasp,
     target::session::Verb,
     trial::Trial,
     verdict::{Controls, Halt, Judgement, Observation, Reason, Row, Severity},
@@ -30,6 +31,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[340, 330],
+    cvss: &[cvss::TAKEN_WITH_LUCK, cvss::HARDENING],
+    owasp: &[owasp::MCP07, owasp::API2],
     run,
 };
 

@@ -3,10 +3,11 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     disposition::Disposition,
     errand::{self, Errand},
     identity::Who,
+    owasp,
     target::session::Verb,
     trial::Trial,
     verdict::{ControlPlan, Halt, Judgement, Reason, Row, Severity},
@@ -25,6 +26,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Should,
     severity: Severity::High,
     cwe: &[306, 639],
+    cvss: &[cvss::TAKEN, cvss::TOUCHED, cvss::HARDENING],
+    owasp: &[owasp::MCP07, owasp::API2],
     run,
 };
 

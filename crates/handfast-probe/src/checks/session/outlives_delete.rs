@@ -6,9 +6,11 @@ use crate::{
     check::{Check, Level, Running},
     checks,
     clock::Deadline,
+    cvss,
     disposition::Disposition,
     errand::{self, Errand},
     identity::Who,
+    owasp,
     target::session::Verb,
     trial::Trial,
     verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity},
@@ -27,6 +29,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::Medium,
     cwe: &[613],
+    cvss: &[cvss::TOUCHED],
+    owasp: &[owasp::API2, owasp::MCP07],
     run,
 };
 

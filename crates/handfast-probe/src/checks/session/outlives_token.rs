@@ -2,9 +2,10 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     disposition::Disposition,
     identity::Who,
+    owasp,
     target::session::Verb,
     trial::Trial,
     verdict::{Halt, Judgement, Reason, Row, Severity},
@@ -23,6 +24,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[613, 863],
+    cvss: &[cvss::TAKEN_WITH_LUCK],
+    owasp: &[owasp::MCP07, owasp::API2],
     run,
 };
 

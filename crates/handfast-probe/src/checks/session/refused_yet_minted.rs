@@ -2,10 +2,11 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     disposition::Disposition,
     errand::Errand,
     identity::Who,
+    owasp,
     target::session::Verb,
     trial::{Answer, Trial},
     verdict::{ControlPlan, Halt, Judgement, Reason, Row, Severity},
@@ -24,6 +25,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[696, 287],
+    cvss: &[cvss::TAKEN, cvss::TOUCHED],
+    owasp: &[owasp::MCP07, owasp::API2],
     run,
 };
 

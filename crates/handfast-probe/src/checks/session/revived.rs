@@ -2,10 +2,11 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     disposition::Disposition,
     errand::Errand,
     identity::Who,
+    owasp,
     target::session::Verb,
     trial::Trial,
     verdict::{ControlPlan, Halt, Judgement, Negative, Observation, Reason, Row, Severity},
@@ -24,6 +25,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::Medium,
     cwe: &[613, 384],
+    cvss: &[cvss::TOUCHED, cvss::HARDENING],
+    owasp: &[owasp::MCP07, owasp::API2],
     run,
 };
 

@@ -2,10 +2,11 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     disposition::Disposition,
     errand::Errand,
     identity::Who,
+    owasp,
     target::session::Verb,
     trial::{Answer, Trial},
     verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity},
@@ -24,6 +25,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Should,
     severity: Severity::Low,
     cwe: &[392],
+    cvss: &[cvss::LOST],
+    owasp: &[owasp::API2],
     run,
 };
 

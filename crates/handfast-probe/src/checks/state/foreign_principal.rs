@@ -4,9 +4,11 @@
 use crate::{
     check::{Check, Level, Running},
     checks::{self, apart},
+    cvss,
     disposition::Disposition,
     identity::Who,
     marker::Naming,
+    owasp,
     trial::Trial,
     verdict::{ControlPlan, Halt, Judgement, Negative, Observation, Reason, Row, Severity},
 };
@@ -27,6 +29,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Should,
     severity: Severity::High,
     cwe: &[639, 294],
+    cvss: &[cvss::TAKEN],
+    owasp: &[owasp::MCP07, owasp::API1, owasp::ASI03],
     run,
 };
 

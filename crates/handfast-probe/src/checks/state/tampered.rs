@@ -11,8 +11,10 @@ use subjects::{Attempt, Tried};
 
 use crate::{
     check::{Check, Level, Running},
+    cvss,
     disposition::Disposition,
     identity::Who,
+    owasp,
     trial::Trial,
     verdict::{ControlPlan, Controls, Halt, Judgement, Negative, Observation, Reason, Row, Severity},
 };
@@ -28,6 +30,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[353, 347, 649, 642, 565],
+    cvss: &[cvss::TAKEN, cvss::UNSHOWN],
+    owasp: &[owasp::MCP07, owasp::ASI02],
     run,
 };
 

@@ -2,8 +2,9 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     identity::Who,
+    owasp,
     trial::Trial,
     verdict::{Halt, Judgement, Negative, Observation, Reason, Row, Severity, Verdict},
 };
@@ -21,6 +22,8 @@ pub(super) static NONE: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[306, 287],
+    cvss: &[cvss::SEEN_BY_ANYBODY, cvss::TOUCHED],
+    owasp: &[owasp::MCP07, owasp::API2],
     run: without,
 };
 
@@ -35,6 +38,8 @@ pub(super) static STRONGER: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[287, 306],
+    cvss: &[cvss::SEEN_BY_ANYBODY],
+    owasp: &[owasp::MCP07, owasp::API2],
     run: stronger,
 };
 

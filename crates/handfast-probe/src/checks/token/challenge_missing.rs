@@ -4,8 +4,9 @@ use serde_json::Value;
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     identity::Who,
+    owasp,
     trial::Trial,
     verdict::{Halt, Judgement, Reason, Row, Severity},
 };
@@ -23,6 +24,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::Low,
     cwe: &[1059],
+    cvss: &[cvss::LOST],
+    owasp: &[owasp::API2, owasp::MCP07],
     run,
 };
 

@@ -2,8 +2,9 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     identity::Who,
+    owasp,
     trial::Trial,
     verdict::{Halt, Judgement, Reason, Row, Severity},
 };
@@ -21,6 +22,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::Critical,
     cwe: &[347, 345],
+    cvss: &[cvss::TAKEN_BY_ANYBODY],
+    owasp: &[owasp::MCP07, owasp::API2],
     run,
 };
 

@@ -2,9 +2,10 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     disposition::Disposition,
     identity::Who,
+    owasp,
     target::session::{Verb, Visit},
     trial::Trial,
     verdict::{ControlPlan, Halt, Judgement, Reason, Row, Severity},
@@ -23,6 +24,8 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::Low,
     cwe: &[598],
+    cvss: &[cvss::HARDENING],
+    owasp: &[owasp::MCP01, owasp::API2],
     run,
 };
 

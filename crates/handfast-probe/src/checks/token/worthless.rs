@@ -3,8 +3,9 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks,
+    checks, cvss,
     identity::Who,
+    owasp,
     trial::Trial,
     verdict::{Halt, Judgement, Reason, Row, Severity, Verdict},
 };
@@ -29,6 +30,8 @@ pub(super) static FOREIGN_AUDIENCE: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[287, 863],
+    cvss: &[cvss::TAKEN],
+    owasp: &[owasp::MCP07, owasp::API2, owasp::ASI03],
     run: foreign_audience,
 };
 
@@ -43,6 +46,8 @@ pub(super) static CLIENT_AUDIENCE: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[287, 863],
+    cvss: &[cvss::TAKEN],
+    owasp: &[owasp::MCP07, owasp::API2, owasp::ASI03],
     run: client_audience,
 };
 
@@ -57,6 +62,8 @@ pub(super) static EXPIRED: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[613, 287],
+    cvss: &[cvss::TAKEN_WITH_LUCK],
+    owasp: &[owasp::MCP07, owasp::API2],
     run: expired,
 };
 
