@@ -24,7 +24,7 @@ const POLICY: &str = r#"
     [objects.workspace]
     lifetime = "1h"
     scopes = ["workspace:read", "workspace:write"]
-    bound = ["principal"]
+    bound = ["principal", "tenant", "client"]
     created_by = "open_workspace"
 "#;
 
@@ -107,7 +107,8 @@ fn scope(door: Door) -> &'static str {
 fn known(name: &Principal) -> Option<Caller> {
     let issuer = Issuer::new("urn:handfast:twin").ok()?;
     let subject = state::sha256(name.as_str());
-    handfast::Principal::new(issuer, &subject).ok().map(Caller::trusted)
+    let caller = handfast::Principal::new(issuer, &subject).ok().map(Caller::trusted)?;
+    Some(caller.in_tenant(name.tenant().parse().ok()?).by_client(name.client().parse().ok()?))
 }
 
 /// A twin asks about workspaces that it has in hand: none is gone, none has versions, and nobody has a say but the owner.
