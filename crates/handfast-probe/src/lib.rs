@@ -24,6 +24,7 @@ pub mod identity;
 pub mod likeness;
 pub mod marker;
 pub mod owasp;
+mod predict;
 pub mod profile;
 mod random;
 pub mod redact;

@@ -1,9 +1,5 @@
 //! `session-guessable`: can the next id be foretold? Which it will be is said first; then B opens a session.
 
-mod object_ids;
-mod series;
-mod views;
-
 use crate::{
     check::{Check, Level, Running},
     checks, cvss,
@@ -11,14 +7,13 @@ use crate::{
     errand::Errand,
     identity::Who,
     owasp,
+    predict::{self, Finding, Foretold, Id, ROUNDS, SAMPLE, Source},
     target::session::Verb,
     trial::Trial,
     verdict::{Controls, Halt, Judgement, Observation, Reason, Row, Severity},
 };
 
 use super::scene;
-use series::Series;
-use views::{VIEWS, View};
 
 /// The check.
 pub(super) static CHECK: Check = Check {
@@ -74,40 +69,23 @@ async fn next(
     errand: &Errand,
     observations: &mut Vec<Observation>,
 ) -> Result<Row, Halt> {
-    let mut ids = Vec::new();
-    for _ in 0..SAMPLE {
-        ids.push(scene::open(trial, Who::A).await?);
-    }
-    if object_ids::are_object_ids(&ids)
-        && let Some(found) = next_object_ids(trial).await?
-    {
-        let how = "each id is the time, what stays the same, and a counter";
-        let candidates = u128::from(object_ids::MOST_SECONDS) + 1;
-        return confirmed(trial, controls, NEXT, how, candidates, &found, errand).await;
-    }
-    if ids.iter().all(|id| *id == ids[0]) {
-        return always_the_same(trial, controls, &ids[0], errand).await;
-    }
-    let mut seen = None;
-    for view in &VIEWS {
-        let read: Option<Vec<String>> = ids.iter().map(|id| (view.read)(id)).collect();
-        let Some(series) = read.and_then(|ids| Series::of(&ids)).filter(Series::is_a_habit) else { continue };
-        if let Some(step) = series.step()
-            && let Some(found) = foretold(trial, view, &series, Some(step), Who::B).await?
-        {
-            let how = format!("each id{} is {step} more than the last", view.how);
-            return confirmed(trial, controls, NEXT, &how, 1, &found, errand).await;
+    let (ids, finding) = predict::look(trial, &Opened).await?;
+    match finding {
+        Finding::Foretold(found) => return confirmed(trial, controls, NEXT, &found, errand).await,
+        Finding::Same(id) => return always_the_same(trial, controls, &id, errand).await,
+        Finding::OfTheirOwn(how) => {
+            let detail = format!(
+                "the ids of one caller are a series of their own ({how}): {ROUNDS} times of {ROUNDS} the next one of A's was named before"
+            );
+            return Ok(Row::confirmed(controls, NEXT, Reason::SessionForetold, Severity::Low, detail));
         }
-        if let Some(found) = foretold(trial, view, &series, None, Who::B).await? {
-            let how = format!("each id{} is a little more than the last, as counters and clocks are", view.how);
-            return confirmed(trial, controls, NEXT, &how, CANDIDATES, &found, errand).await;
+        Finding::Unnamed => {
+            let detail = "the ids look like a series, but none of the next was named before";
+            return Err(Halt::skipped(Reason::SessionWitnessUnusable, detail));
         }
-        seen = Some((view, series));
+        Finding::NoHabit => {}
     }
-    if let Some((view, series)) = seen {
-        return each_their_own(trial, controls, view, &series).await;
-    }
-    let bits = views::bits(&ids);
+    let bits = predict::bits(&ids);
     if bits < GUESSED_BITS {
         let detail = format!(
             "the part in which {SAMPLE} ids differ has no more than {bits:.0} bits: whoever tries them out finds one"
@@ -119,9 +97,18 @@ async fn next(
         observations.push(Observation { id: "few-ids-possible", text });
     }
     let detail = format!(
-        "{SAMPLE} ids were opened, and the next one could not be told from them by any counter, step, address, time or ObjectId that the probe knows"
+        "{SAMPLE} ids were opened, drawn from no more than 2^{bits:.0} (95 % confidence), and the next one could not be told from them by any counter, step, address, time, ObjectId or digest that the probe knows"
     );
     Ok(Row::refuted(controls, NEXT, Reason::SessionGuardHeld, detail))
+}
+
+/// Sessions that are opened.
+struct Opened;
+
+impl Source for Opened {
+    async fn next(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<Id, Halt> {
+        Ok(Id { text: scene::open(trial, who).await?, sent: Vec::new() })
+    }
 }
 
 /// Every `initialize` of A's is answered with one id. That may be the session that A has already, under an id that nobody could
@@ -147,65 +134,6 @@ async fn always_the_same(
     Ok(Row::confirmed(controls, NEXT, Reason::SessionForetold, Severity::Low, detail))
 }
 
-/// A's ids are a series, and B's are not in it: each caller may have a series of their own.
-async fn each_their_own(
-    trial: &mut Trial<'_, '_>,
-    controls: &Controls,
-    view: &View,
-    series: &Series,
-) -> Result<Row, Halt> {
-    if foretold(trial, view, series, series.step(), Who::A).await?.is_some() {
-        let detail = format!(
-            "the ids of one caller{} are a series of their own: {ROUNDS} times of {ROUNDS} the next one of A's was named before",
-            view.how
-        );
-        return Ok(Row::confirmed(controls, NEXT, Reason::SessionForetold, Severity::Low, detail));
-    }
-    let detail = "the ids look like a series, but none of the next was named before";
-    Err(Halt::skipped(Reason::SessionWitnessUnusable, detail))
-}
-
-/// The same for ObjectIds.
-async fn next_object_ids(trial: &mut Trial<'_, '_>) -> Result<Option<Vec<String>>, Halt> {
-    let mut found = Vec::new();
-    for _ in 0..ROUNDS {
-        let candidates = object_ids::candidates(&scene::open(trial, Who::A).await?);
-        let of_b = scene::open(trial, Who::B).await?;
-        if !candidates.contains(&of_b) {
-            return Ok(None);
-        }
-        found.push(of_b);
-    }
-    Ok(Some(found))
-}
-
-/// Three times: an id of A's is the last, the candidates are named, and B opens a session. The ids that B got, if each was
-/// a candidate.
-async fn foretold(
-    trial: &mut Trial<'_, '_>,
-    view: &View,
-    series: &Series,
-    step: Option<u128>,
-    next_by: Who,
-) -> Result<Option<Vec<String>>, Halt> {
-    let mut found = Vec::new();
-    for _ in 0..ROUNDS {
-        let Some(last) = (view.read)(&scene::open(trial, Who::A).await?) else { return Ok(None) };
-        let candidate = step.and_then(|step| series.after(&last, step));
-        let of_b = scene::open(trial, next_by).await?;
-        let hit = match ((view.read)(&of_b), candidate) {
-            (Some(next), Some(candidate)) => candidate == next,
-            (Some(next), None) => step.is_none() && series.is_roomy() && series.follows(&next, &last, CANDIDATES),
-            (None, _) => false,
-        };
-        if !hit {
-            return Ok(None);
-        }
-        found.push(of_b);
-    }
-    Ok(Some(found))
-}
-
 /// Whether B is given the id of a session that A has just ended.
 async fn ended(trial: &mut Trial<'_, '_>, controls: &Controls, errand: &Errand) -> Result<Row, Halt> {
     let mut found = Vec::new();
@@ -223,8 +151,8 @@ async fn ended(trial: &mut Trial<'_, '_>, controls: &Controls, errand: &Errand) 
         }
         found = vec![of_b];
     }
-    let how = "the id of a session that A ended is given to B";
-    confirmed(trial, controls, ENDED, how, 1, &found, errand).await
+    let how = "the id of a session that A ended is given to B".to_owned();
+    confirmed(trial, controls, ENDED, &Foretold { how, candidates: 1, ids: found }, errand).await
 }
 
 /// How bad it is depends on what a guess is worth: whether the foretold id serves A as well.
@@ -232,14 +160,12 @@ async fn confirmed(
     trial: &mut Trial<'_, '_>,
     controls: &Controls,
     entry: &str,
-    how: &str,
-    candidates: u128,
-    found: &[String],
+    found: &Foretold,
     errand: &Errand,
 ) -> Result<Row, Halt> {
     let mut story = Vec::new();
     let mut served = false;
-    if let Some(id) = found.last() {
+    if let Some(id) = found.ids.last() {
         let own = scene::present(trial, "stranger-own-session", Who::B, Verb::Post, Some(id), errand).await?;
         let guess = scene::present(trial, "guess", Who::A, Verb::Post, Some(id), errand).await?;
         served = guess.disposition == Disposition::Accepted;
@@ -249,20 +175,18 @@ async fn confirmed(
         true => (CHECK.severity, "and A is served with it"),
         false => (Severity::Low, "though it is refused to A: sessions are bound"),
     };
+    let Foretold { how, candidates, .. } = found;
     let detail = format!(
         "{how}: {ROUNDS} times of {ROUNDS} the id that B was given was among {candidates} named before, {worth}"
     );
     let mut row = Row::confirmed(controls, entry, Reason::SessionForetold, severity, detail);
-    row.facts.insert("candidates".into(), u64::try_from(candidates).unwrap_or(u64::MAX).into());
+    row.facts.insert("candidates".into(), u64::try_from(*candidates).unwrap_or(u64::MAX).into());
     row.story = story;
     Ok(row)
 }
 
 const NEXT: &str = "the next id";
 const ENDED: &str = "the id of an ended session";
-const SAMPLE: usize = 24;
-const ROUNDS: usize = 3;
-const CANDIDATES: u128 = 4096;
 /// What is tried out within days at a thousand a second.
 const GUESSED_BITS: f64 = 32.0;
 /// As many as the Session Management Cheat Sheet of OWASP asks for.

@@ -6,6 +6,8 @@ use base64::{
 };
 use handfast_wire::text::is_printable;
 
+use super::digests;
+
 /// One way to read an id; `None` where it cannot be read so.
 pub(super) struct View {
     /// What is said of ids in which a series is seen so.
@@ -14,11 +16,14 @@ pub(super) struct View {
 }
 
 /// The plainest first.
-pub(super) const VIEWS: [View; 4] = [
+pub(super) const VIEWS: [View; 7] = [
     View { how: "", read: |id| Some(id.to_owned()) },
     View { how: ", read as base64 of a text", read: text_in_base64 },
     View { how: ", read as base64 of a number", read: number_in_base64 },
     View { how: ", read as a number in base 36", read: number_in_base36 },
+    View { how: ", read as a number in base 62", read: |id| number_in(id, UPPER_FIRST) },
+    View { how: ", read as a number in base 62", read: |id| number_in(id, LOWER_FIRST) },
+    View { how: ", read as a digest of a small number", read: digests::small_number },
 ];
 
 fn text_in_base64(id: &str) -> Option<String> {
@@ -36,28 +41,20 @@ fn number_in_base36(id: &str) -> Option<String> {
     Some(format!("{number:032x}"))
 }
 
+fn number_in(id: &str, alphabet: &str) -> Option<String> {
+    let digit = |c: char| alphabet.find(c).and_then(|at| u128::try_from(at).ok());
+    let number = id.chars().try_fold(0_u128, |number, c| number.checked_mul(62)?.checked_add(digit(c)?))?;
+    (!id.is_empty()).then(|| format!("{number:032x}"))
+}
+
+const UPPER_FIRST: &str = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const LOWER_FIRST: &str = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
 fn bytes_of(id: &str) -> Option<Vec<u8>> {
     let config = GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
     let alphabets = [&alphabet::URL_SAFE, &alphabet::STANDARD];
     let decoded = alphabets.into_iter().find_map(|alphabet| GeneralPurpose::new(alphabet, config).decode(id).ok());
     decoded.filter(|bytes| !bytes.is_empty())
-}
-
-/// In how many bits of a choice these ids seem to be drawn, at most: the characters that differ, each of the smallest usual
-/// alphabet that holds them all.
-pub(super) fn bits(ids: &[String]) -> f64 {
-    let Some(first) = ids.first() else { return 0.0 };
-    let common = |other: &String| first.bytes().zip(other.bytes()).take_while(|(one, two)| one == two).count();
-    let kept = ids.iter().skip(1).map(common).min().unwrap_or(0);
-    let drawn = || ids.iter().flat_map(move |id| id.bytes().skip(kept)).filter(u8::is_ascii_alphanumeric);
-    let size = match () {
-        () if drawn().all(|byte| byte.is_ascii_digit()) => 10.0,
-        () if drawn().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')) => 16.0,
-        () if !drawn().any(|byte| byte.is_ascii_uppercase()) => 36.0,
-        () => 64.0_f64,
-    };
-    let longest = ids.iter().map(|id| id.len().saturating_sub(kept)).max().unwrap_or(0);
-    size.log2() * f64::from(u32::try_from(longest).unwrap_or(u32::MAX))
 }
 
 /// Bytes that a number may have.
@@ -81,19 +78,19 @@ mod tests {
     }
 
     #[test]
+    fn a_number_in_base_62_is_read_in_both_orders() {
+        assert_eq!(number_in("1A", UPPER_FIRST).as_deref(), Some("00000000000000000000000000000048"));
+        assert_eq!(number_in("1a", LOWER_FIRST).as_deref(), Some("00000000000000000000000000000048"));
+        for other in ["", "a-1", "zzzzzzzzzzzzzzzzzzzzzzzz"] {
+            assert_eq!(number_in(other, UPPER_FIRST), None, "{other}");
+        }
+    }
+
+    #[test]
     fn a_number_in_base_36_is_read() {
         assert_eq!(number_in_base36("10").as_deref(), Some("00000000000000000000000000000024"));
         for other in ["", "A1", "a-1", "zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz"] {
             assert_eq!(number_in_base36(other), None, "{other}");
         }
-    }
-
-    #[test]
-    fn the_choice_is_bounded_by_what_differs() {
-        let ids = |all: &[&str]| bits(&all.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>()).round();
-        assert_eq!(ids(&["s-0417", "s-9122", "s-3300"]), 13.0);
-        assert_eq!(ids(&["9f3c11aa90b14c2e", "01b2c3d4e5f60718"]), 64.0);
-        assert!(ids(&["123e4567-e89b-42d3-a456-426614174000", "00000000-0000-4000-8000-000000000000"]) > 120.0);
-        assert_eq!(ids(&[]), 0.0);
     }
 }
