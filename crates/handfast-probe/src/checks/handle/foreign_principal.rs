@@ -2,13 +2,13 @@
 //! tested; this file is that text, step by step.
 
 mod exchange;
-mod handles;
-mod identities;
 mod one_shot;
 mod witness;
 
-use serde_json::Value;
-
+use super::{
+    handles::{Handles, Manner, Minted, in_order, mint_both, use_handle, write_marks},
+    identities, kinds,
+};
 use crate::{
     arguments::{self, Wish},
     check::{Check, Level, Running},
@@ -22,7 +22,6 @@ use crate::{
     verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity, Verdict},
 };
 use exchange::Exchange;
-use handles::{Handles, Manner, Minted, in_order, mint_both, use_handle, write_marks};
 use witness::{Doubt, Seen, Witness, are_alike};
 
 /// The check.
@@ -51,50 +50,8 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
 }
 
 async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
-    let kinds = trial.session.map.kinds.clone();
-    if kinds.is_empty() {
-        return Err(nothing_to_test(trial));
-    }
-    let (mut rows, mut observations) = (trial.unlisted_rows(), Vec::new());
-    for kind in &kinds {
-        // One kind that cannot be tested does not hide another that can.
-        match of_kind(trial, kind, &mut observations).await {
-            Ok(found) => rows.extend(found),
-            Err(halt) => {
-                let over = halt.is_final();
-                rows.push(Row::halted(&format!("tools/call {}", kind.mint), halt));
-                if over {
-                    break;
-                }
-            }
-        }
-    }
+    let (rows, observations) = kinds::of_each(trial, of_kind).await?;
     Ok(conclude(rows, observations))
-}
-
-fn nothing_to_test(trial: &Trial<'_, '_>) -> Halt {
-    let surface = &trial.session.surface;
-    let arguments = surface.tools.iter().flat_map(|tool| {
-        tool.input.get("properties").and_then(Value::as_object).into_iter().flat_map(|properties| properties.keys())
-    });
-    let consumes = arguments.into_iter().any(|name| names::names_a_handle(name));
-    let map = &trial.session.map;
-    if let Some((tool, halt)) = &map.unclear {
-        // What might have minted a handle was not answered: that nothing mints one is not known.
-        return Halt { detail: format!("{tool}: {}", halt.detail), ..halt.clone() };
-    }
-    let left_out = map.left_out_text();
-    let called = map.barren.len() + map.without_arguments.len();
-    if consumes {
-        let detail = format!(
-            "{called} of {} tools were tried, and none hands out a value that another accepts{left_out}",
-            surface.tools.len()
-        );
-        Halt::skipped(Reason::NoToolMintsAHandle, detail)
-    } else {
-        let detail = format!("none of {} tools takes an argument that names a handle{left_out}", surface.tools.len());
-        Halt::skipped(Reason::NoToolConsumesAHandle, detail)
-    }
 }
 
 /// Entry points where not even the owner's own use worked were not tested. That is an error only where nothing else was.
@@ -184,7 +141,7 @@ async fn of_kind(
     let mut rows = Vec::new();
     let mut entries = in_order(trial, kind, observations);
     experiment.viewer = entries.iter().find(|(manner, _)| *manner == Manner::Reads).map(|(_, entry)| entry.clone());
-    write_marks(trial, &mut experiment, &entries).await?;
+    write_marks(trial, &mut experiment.handles.a, &entries).await?;
     experiment.listed = is_listed(trial, &experiment).await?;
     if entries.len() > MOST_ENTRIES {
         let text = format!("{} of {} entry points were not tested", entries.len() - MOST_ENTRIES, entries.len());

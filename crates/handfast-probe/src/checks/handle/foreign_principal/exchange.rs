@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{
-    handles::Handles,
+    super::handles::Handles,
     witness::{Seen, are_alike},
 };
 use crate::{

@@ -2,9 +2,9 @@
 //! the owner's own use afterwards as the witness.
 
 use super::{
+    super::handles::{Handles, mint, most_allowed, use_handle},
     Experiment,
     exchange::Exchange,
-    handles::{Handles, mint, most_allowed, use_handle},
     witness::Seen,
 };
 use crate::{

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
+    super::handles::{Minted, use_handle},
     Experiment,
-    handles::{Minted, use_handle},
 };
 use crate::{
     canary::Canary,

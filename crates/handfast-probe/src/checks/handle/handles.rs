@@ -2,7 +2,6 @@
 
 use serde_json::Value;
 
-use super::Experiment;
 use crate::{
     canary::Canary,
     discovery::{self, Entry, Kind, emitted, names},
@@ -16,16 +15,16 @@ use crate::{
 
 /// What somebody minted.
 #[derive(Debug, Clone)]
-pub(super) struct Minted {
-    pub(super) handle: Value,
+pub(in crate::checks) struct Minted {
+    pub(in crate::checks) handle: Value,
     /// What the owner planted in the object: by minting it, and by writing to it.
-    pub(super) marks: Vec<Canary>,
-    pub(super) answer: Answer,
+    pub(in crate::checks) marks: Vec<Canary>,
+    pub(in crate::checks) answer: Answer,
 }
 
 impl Minted {
     /// Where any of the owner's marks stands in an answer, and which.
-    pub(super) fn marked(&self, answer: &Answer) -> Option<(&Canary, String)> {
+    pub(in crate::checks) fn marked(&self, answer: &Answer) -> Option<(&Canary, String)> {
         let body = answer.body()?;
         self.marks.iter().find_map(|mark| Some((mark, marker::find_canary(&body, mark, &answer.sent)?)))
     }
@@ -33,13 +32,18 @@ impl Minted {
 
 /// A handle of A, one of B, and one that nobody minted.
 #[derive(Debug, Clone)]
-pub(super) struct Handles {
-    pub(super) a: Minted,
-    pub(super) b: Minted,
-    pub(super) forged: Value,
+pub(in crate::checks) struct Handles {
+    pub(in crate::checks) a: Minted,
+    pub(in crate::checks) b: Minted,
+    pub(in crate::checks) forged: Value,
 }
 
-pub(super) async fn mint(trial: &mut Trial<'_, '_>, who: Who, kind: &Kind) -> Result<Result<Minted, Halt>, Halt> {
+/// Somebody mints a handle of a kind. The inner halt says why it was not to be had.
+pub(in crate::checks) async fn mint(
+    trial: &mut Trial<'_, '_>,
+    who: Who,
+    kind: &Kind,
+) -> Result<Result<Minted, Halt>, Halt> {
     let Some(tool) = trial.session.surface.tool(&kind.mint).cloned() else {
         return Err(Halt::errored(Reason::ControlFailed, format!("the server lists no tool `{}`", kind.mint)));
     };
@@ -69,7 +73,8 @@ pub(super) async fn mint(trial: &mut Trial<'_, '_>, who: Who, kind: &Kind) -> Re
     })
 }
 
-pub(super) async fn mint_both(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<Handles, Halt> {
+/// A handle for A, one for B, and one that nobody minted.
+pub(in crate::checks) async fn mint_both(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<Handles, Halt> {
     let b = mint(trial, Who::B, kind).await;
     let mut a = mint(trial, Who::A, kind).await??;
     let b = b??;
@@ -90,7 +95,7 @@ pub(super) async fn mint_both(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<
 }
 
 /// The largest number that every entry point of a kind takes, by its schema.
-pub(super) fn most_allowed(trial: &Trial<'_, '_>, kind: &Kind) -> Option<u64> {
+pub(in crate::checks) fn most_allowed(trial: &Trial<'_, '_>, kind: &Kind) -> Option<u64> {
     let maximum = |entry: &Entry| match entry {
         Entry::Tool { tool, argument } => {
             let schema = &trial.session.surface.tool(tool)?.input;
@@ -102,7 +107,7 @@ pub(super) fn most_allowed(trial: &Trial<'_, '_>, kind: &Kind) -> Option<u64> {
 }
 
 /// Somebody uses a handle at an entry point.
-pub(super) async fn use_handle(
+pub(in crate::checks) async fn use_handle(
     trial: &mut Trial<'_, '_>,
     step: &str,
     who: Who,
@@ -116,7 +121,7 @@ pub(super) async fn use_handle(
 }
 
 /// Readers first, because they tell what an object holds; what ends an object last. What must not be called is left out.
-pub(super) fn in_order(
+pub(in crate::checks) fn in_order(
     trial: &Trial<'_, '_>,
     kind: &Kind,
     observations: &mut Vec<Observation>,
@@ -162,23 +167,23 @@ fn meant_for_others(entry: &Entry) -> Option<String> {
 
 /// What an entry point seems to do with an object, by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Manner {
+pub(in crate::checks) enum Manner {
     Reads,
     Writes,
     Ends,
 }
 
 /// A writes into its own object wherever text is taken: where the mint takes none, nothing else would show whose it is.
-pub(super) async fn write_marks(
+pub(in crate::checks) async fn write_marks(
     trial: &mut Trial<'_, '_>,
-    experiment: &mut Experiment<'_>,
+    owner: &mut Minted,
     entries: &[(Manner, Entry)],
 ) -> Result<(), Halt> {
     let writers = entries.iter().filter(|(manner, _)| *manner == Manner::Writes).take(MOST_MARKS);
     for (_, entry) in writers {
-        let handle = experiment.handles.a.handle.clone();
+        let handle = owner.handle.clone();
         match use_handle(trial, "owner-mark", Who::A, entry, &handle).await {
-            Ok((answer, mark)) if answer.disposition == Disposition::Accepted => experiment.handles.a.marks.push(mark),
+            Ok((answer, mark)) if answer.disposition == Disposition::Accepted => owner.marks.push(mark),
             // What A cannot do here is told when the entry point is tested.
             Ok(_) => {}
             Err(halt) if halt.is_final() => return Err(halt),

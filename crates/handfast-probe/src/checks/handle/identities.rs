@@ -19,7 +19,7 @@ use crate::{
 ///
 /// # Errors
 /// [`Reason::IdentitiesNotDistinguished`] when nothing shows that A and B are two callers to this server.
-pub(super) async fn told_apart(
+pub(in crate::checks) async fn told_apart(
     trial: &mut Trial<'_, '_>,
     kind: &Kind,
     handles: &Handles,
