@@ -18,7 +18,7 @@ pub(super) static CHECK: Check = Check {
     id: "session-disclosed",
     title: "A side page tells session ids",
     claim: "A page beside the endpoint, such as /health, shows the session ids of others to whoever asks.",
-    spec: "MCP Servers MUST NOT use sessions for authentication. MCP servers MUST use secure, non-deterministic session IDs.",
+    spec: "MCP Servers MUST NOT use sessions for authentication. … MCP servers MUST use secure, non-deterministic session IDs.",
     spec_url: "https://modelcontextprotocol.io/specification/2025-11-25/basic/security_best_practices",
     help: include_str!("disclosed.md"),
     level: Level::Hardening,

@@ -19,7 +19,7 @@ pub(super) static CHECK: Check = Check {
     id: "session-unknown-not-404",
     title: "Unknown sessions are not answered with 404",
     claim: "A session id that the server does not know is refused in a way that tells no client to open a new session.",
-    spec: "Servers that require a session ID SHOULD respond to requests without an MCP-Session-Id header (other than initialization) with HTTP 400 Bad Request. [After a session has ended] it MUST respond to requests containing that session ID with HTTP 404 Not Found.",
+    spec: "Servers that require a session ID SHOULD respond to requests without an MCP-Session-Id header (other than initialization) with HTTP 400 Bad Request. … The server MAY terminate the session at any time, after which it MUST respond to requests containing that session ID with HTTP 404 Not Found.",
     spec_url: "https://modelcontextprotocol.io/specification/2025-11-25/basic/transports",
     help: include_str!("unknown_not_404.md"),
     level: Level::Should,

@@ -15,8 +15,7 @@ use super::{
     scene::{self, Door, Words},
 };
 
-const SPEC: &str =
-    "MCP servers MUST validate that access tokens were issued specifically for them as the intended audience.";
+const SPEC: &str = "MCP servers MUST validate that access tokens were issued specifically for them as the intended audience, according to RFC 8707 Section 2.";
 const SPEC_URL: &str = "https://modelcontextprotocol.io/specification/2025-11-25/basic/authorization";
 
 /// For another server.
