@@ -1,6 +1,9 @@
 //! `docs/requirements.md` says what the specification asks for and which check tests it. The page and the catalogue are held
 //! against each other.
 
+#[path = "support/page.rs"]
+mod page;
+
 use std::collections::BTreeSet;
 
 use handfast_probe::checks;
@@ -56,18 +59,11 @@ fn every_row_has_checks_or_a_reason() {
 
 #[test]
 fn every_id_is_a_check() {
-    let known: BTreeSet<&str> = checks::all().map(|check| check.id).collect();
-    let families: BTreeSet<&str> = known.iter().filter_map(|id| id.split('-').next()).collect();
+    let known: Vec<&str> = checks::all().map(|check| check.id).collect();
     // In a remark as well, what looks like the id of a check is one.
-    let in_passing = PAGE.split('`').skip(1).step_by(2).filter(|word| {
-        let parts = word.split_once('-');
-        parts.is_some_and(|(family, rest)| {
-            families.contains(family)
-                && rest.bytes().all(|byte| byte.is_ascii_lowercase() || b"-0123456789".contains(&byte))
-        })
-    });
+    let in_passing = page::like_ids(PAGE, &known);
     let named: BTreeSet<&str> = rows().into_iter().flat_map(|row| row.ids).chain(in_passing).collect();
-    let unknown: Vec<&&str> = named.difference(&known).collect();
+    let unknown: Vec<&str> = named.into_iter().filter(|id| !known.contains(id)).collect();
     assert!(unknown.is_empty(), "no such checks: {unknown:?}");
 }
 
@@ -119,34 +115,17 @@ fn quotations_are_compared_without_what_markdown_adds() {
 
 /// Every row of every table, in order.
 fn rows() -> Vec<Row> {
-    let mut chapter = "";
-    let mut rows = Vec::new();
-    for line in PAGE.lines() {
-        if let Some(heading) = line.strip_prefix("## ") {
-            chapter = heading;
-        }
-        let Some(line) = line.strip_prefix("| ").and_then(|line| line.strip_suffix(" |")) else { continue };
-        let cells: Vec<&str> = line.split(" | ").collect();
-        let [sentence, strength, page, tested] = cells[..] else { panic!("not four cells: {line}") };
-        if sentence == "the specification says" {
-            continue;
-        }
-        let (ids, remark) = tested_by(tested);
-        let strength = strength.trim_end_matches(" °");
-        rows.push(Row { chapter, sentence: plain(sentence), strength, url: link(page), ids, remark });
-    }
+    let rows: Vec<Row> = page::rows(PAGE)
+        .into_iter()
+        .map(|(chapter, cells)| {
+            let [sentence, strength, page, tested] = cells[..] else { panic!("not four cells: {cells:?}") };
+            let (ids, remark) = page::named(tested);
+            let strength = strength.trim_end_matches(" °");
+            Row { chapter, sentence: plain(sentence), strength, url: link(page), ids, remark }
+        })
+        .collect();
     assert!(rows.len() > 100, "only {} rows were read", rows.len());
     rows
-}
-
-/// The ids at the beginning of a cell, and what stands behind them.
-fn tested_by(cell: &'static str) -> (Vec<&'static str>, &'static str) {
-    let (mut ids, mut rest) = (Vec::new(), cell);
-    while let Some((id, behind)) = rest.strip_prefix('`').and_then(|inside| inside.split_once('`')) {
-        ids.push(id);
-        rest = behind.strip_prefix(", ").unwrap_or(behind);
-    }
-    (ids, rest.trim_start_matches(": "))
 }
 
 /// Where `[label]` leads.
