@@ -122,6 +122,7 @@ impl Settings {
             timeout: positive(self.timeout, "--timeout")?,
             start_timeout: positive(self.start_timeout, "--start-timeout")?,
             http: HttpOptions {
+                keeps_connection: false,
                 ca_certificates,
                 dangerous_accept_any_certificate: self.insecure,
                 headers,

@@ -223,6 +223,9 @@ fn reason_is_absence(reason: Reason) -> bool {
             | Reason::NeedsIdentityWrongAudience
             | Reason::NeedsIdentityClientIdAudience
             | Reason::NeedsIdentityExpired
+            | Reason::NeedsIdentityNewToken
+            | Reason::NeedsIdentityOtherClient
+            | Reason::NeedsIdentityOtherTenant
     )
 }
 

@@ -36,6 +36,8 @@ pub struct Run {
     pub profile: Profile,
     /// The checks, in order.
     pub checks: Vec<&'static Check>,
+    /// Where else the same server is to be had.
+    pub replicas: Vec<reqwest::Url>,
     /// Also call tools that look destructive.
     pub include_destructive: bool,
     /// Calls that the run may make, listings apart.
@@ -58,6 +60,7 @@ impl Run {
             options: Options::default(),
             profile: Profile::default(),
             checks: checks::all().collect(),
+            replicas: Vec::new(),
             include_destructive: false,
             max_calls: 2000,
             max_time: Duration::from_secs(300),

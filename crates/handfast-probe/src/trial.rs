@@ -25,7 +25,7 @@ use crate::{
     redact::Redactor,
     runner::Run,
     surface::Surface,
-    target::{Body, Call, Fault, Reply, Target},
+    target::{self, Address, Body, Call, Fault, NoTarget, Reply, Target},
     verdict::{Halt, Reason, Row},
 };
 
@@ -37,6 +37,8 @@ pub struct Session<'p> {
     /// Which tool hands out what, and who takes it.
     pub map: Map,
     pub(crate) profile: &'p Profile,
+    /// What was asked for.
+    pub(crate) run: &'p Run,
     pub(crate) include_destructive: bool,
     pub(crate) canaries: Canaries,
     pub(crate) redactor: Redactor,
@@ -152,6 +154,7 @@ impl<'p> Session<'p> {
             surface,
             map: Map::default(),
             profile: &run.profile,
+            run,
             include_destructive: run.include_destructive,
             canaries: Canaries::new(),
             redactor: run.redactor(),
@@ -162,6 +165,21 @@ impl<'p> Session<'p> {
             budget: Budget { calls_left: run.max_calls, calls_made: 0, deadline, silent_in_a_row: 0 },
             progress,
         }
+    }
+
+    /// A connection of its own that is kept, to this server or to another of its replicas.
+    ///
+    /// # Errors
+    /// A [`Halt`] where nothing answers there as it does here.
+    pub async fn connect(&self, place: &Address) -> Result<Target, Halt> {
+        let mut options = self.run.options.clone();
+        options.http.keeps_connection = true;
+        let connecting = target::connect(place, &self.run.identities, &options);
+        let left = self.budget.deadline.left().unwrap_or_default();
+        let connected = tokio::time::timeout(left, connecting).await;
+        let late = || Halt::errored(Reason::TimedOut, "the time for the whole run is used up (--max-time)");
+        let lost = |error: NoTarget| Halt::errored(Reason::Unreachable, format!("{}: {error}", place.shown()));
+        connected.map_err(|_| late())?.map(|(target, _)| target).map_err(lost)
     }
 
     /// How many calls were made.

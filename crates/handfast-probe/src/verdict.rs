@@ -130,6 +130,26 @@ reasons! {
     SessionDisclosed = "session-id-disclosed",
     /// A session works with a token whose time is over.
     SessionOutlivedToken = "session-outlived-token",
+    /// A's handle is not refused to B, so that its use by somebody else says nothing more.
+    HandleNotRefused = "handle-not-refused",
+    /// Each use uses a handle up, so that no second use of it tells anything.
+    HandleUsedUp = "handle-used-up",
+    /// The next handle was foretold, and served whoever foretold it.
+    HandleForetold = "handle-foretold",
+    /// No handle was foretold, or it was worth nothing.
+    ForetoldForNobody = "foretold-for-nobody",
+    /// What is A's is refused to A with a new token.
+    Overbound = "overbound",
+    /// What is A's serves A, however A comes.
+    FollowsItsOwner = "follows-its-owner",
+    /// What is A's is refused to A elsewhere than where it was got.
+    Lost = "lost",
+    /// The profile names no token of A's that was issued later.
+    NeedsIdentityNewToken = "needs-identity:a-new-token",
+    /// The profile names no token of A's for another client.
+    NeedsIdentityOtherClient = "needs-identity:same-user-other-client",
+    /// The profile names no user of another tenant.
+    NeedsIdentityOtherTenant = "needs-identity:other-tenant",
     /// The weakness is not there, and would have been seen.
     SessionGuardHeld = "session-guard-held",
     /// Ids that nobody issued are honoured as well, and nothing shows whose session a request was carried out in.

@@ -9,6 +9,7 @@ pub(crate) struct Principal {
     name: String,
     client: &'static str,
     token: String,
+    connection: u16,
 }
 
 impl Principal {
@@ -18,7 +19,7 @@ impl Principal {
             (None, Some(name)) => (name, "phone"),
             (None, None) => (shown, DESKTOP),
         };
-        Self { name: name.to_owned(), client, token: shown.to_owned() }
+        Self { name: name.to_owned(), client, token: shown.to_owned(), connection: 0 }
     }
 
     /// Whoever runs the process: the caller on stdio that names nobody.
@@ -38,6 +39,15 @@ impl Principal {
     /// What they showed, to the byte.
     pub(crate) fn token(&self) -> &str {
         &self.token
+    }
+
+    /// The same over this connection, by the port of the other end.
+    pub(crate) fn over(self, connection: u16) -> Self {
+        Self { connection, ..self }
+    }
+
+    pub(crate) fn connection(&self) -> u16 {
+        self.connection
     }
 
     /// The tenant of whom they are a user.

@@ -1,11 +1,17 @@
 //! A twin behind a loopback port. axum moves the bytes; every answer comes from `http.rs`.
 
-use std::{collections::BTreeMap, fmt, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     Router,
     body::{Body, to_bytes},
-    extract::{Request, State},
+    extract::{ConnectInfo, Request, State},
     http::{HeaderMap, Response},
 };
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -35,7 +41,8 @@ pub async fn serve_http(twin: &'static Twin, port: u16, answers: Answers) -> std
     let router = Router::new().fallback(answer).with_state((Arc::clone(&host), answers));
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(async move {
-        let serving = axum::serve(listener, router).with_graceful_shutdown(async {
+        let service = router.into_make_service_with_connect_info::<SocketAddr>();
+        let serving = axum::serve(listener, service).with_graceful_shutdown(async {
             // A dropped sender is an order to stop as well.
             let _ = stopped.await;
         });
@@ -83,11 +90,15 @@ impl fmt::Debug for Served {
     }
 }
 
-async fn answer(State((host, answers)): State<(Arc<Host>, Answers)>, request: Request) -> Response<Body> {
+async fn answer(
+    State((host, answers)): State<(Arc<Host>, Answers)>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let (method, headers) = (parts.method.as_str(), readable(&parts.headers));
     let caller = match http::at_the_door(&host, method, (parts.uri.path(), parts.uri.query()), &headers) {
-        Ok(caller) => caller,
+        Ok(caller) => caller.over(peer.port()),
         Err(reply) => return written(reply),
     };
     match to_bytes(body, BODY_LIMIT).await {

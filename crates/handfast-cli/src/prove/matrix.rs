@@ -42,12 +42,16 @@ pub(super) async fn probed(transports: &[Transport]) -> Result<Vec<Line>, Failur
     Ok(lines)
 }
 
-/// What the twins take for tokens whose time is over, for another server, and for the client itself.
+/// What the twins take for tokens that were renewed, of another client and another tenant, whose time is over, for another server,
+/// and for the client itself.
 fn identities(twin: &Twin) -> Result<Identities, Failure> {
     let token = |text: &str| twin.token(text).into();
     let given = Identities::new(Some(token("alice")), Some(token("bob")));
     let given = given.map_err(|error| Failure(error.to_string()))?;
     Ok(given
+        .with(Who::NewToken, token("renewed-alice"))
+        .with(Who::OtherClient, token("phone-alice"))
+        .with(Who::OtherTenant, token("acme-carol"))
         .with(Who::Expired, token("expired-alice"))
         .with(Who::WrongAudience, token("elsewhere-alice"))
         .with(Who::ClientIdAudience, token("client-alice")))

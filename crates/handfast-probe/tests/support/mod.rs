@@ -44,6 +44,9 @@ pub(crate) fn whole_run_on(url: &str) -> Run {
     let address = Address::Http(url.parse().expect("a URL"));
     // What the twins take for tokens whose time is over, for another server, and for the client.
     let identities = alice_and_bob()
+        .with(Who::NewToken, "renewed-alice".into())
+        .with(Who::OtherClient, "phone-alice".into())
+        .with(Who::OtherTenant, "acme-carol".into())
         .with(Who::Expired, "expired-alice".into())
         .with(Who::WrongAudience, "elsewhere-alice".into())
         .with(Who::ClientIdAudience, "client-alice".into());
@@ -58,6 +61,9 @@ pub(crate) fn whole_run_of(twin: &handfast_twins::Twin, url: &str) -> Run {
     let identities = Identities::new(Some(token("alice")), Some(token("bob"))).expect("they differ");
     let run = whole_run_on(url);
     let identities = identities
+        .with(Who::NewToken, token("renewed-alice"))
+        .with(Who::OtherClient, token("phone-alice"))
+        .with(Who::OtherTenant, token("acme-carol"))
         .with(Who::Expired, token("expired-alice"))
         .with(Who::WrongAudience, token("elsewhere-alice"))
         .with(Who::ClientIdAudience, token("client-alice"));

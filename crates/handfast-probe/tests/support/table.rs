@@ -51,7 +51,7 @@ impl<'t> Line<'t> {
 const USUAL: &[(&str, &str)] = &[];
 
 /// Further checks that ask for HTTP.
-const HTTP_ONLY: &[&str] = &[];
+const HTTP_ONLY: &[&str] = &["handle-lost"];
 
 /// Checks that have their own column, or share that of their family.
 fn has_a_column(id: &str) -> bool {
@@ -148,7 +148,8 @@ pub(crate) fn rewritten(table: &str, seen: &[(String, String)]) -> String {
         let cells: Vec<&str> = found.split('|').map(str::trim).collect();
         let [handle, state, sessions, tokens, ref further @ ..] = cells[..] else { return line.to_owned() };
         let tokens = if tokens == UNREAD { "unread" } else { tokens };
-        let further = further.first().map(|further| format!(" | {further}")).unwrap_or_default();
+        let further = further.first().filter(|further| !further.is_empty());
+        let further = further.map(|further| format!(" | {further}")).unwrap_or_default();
         format!("{twin:<26} | {handle:<57} | {state:<42} | {sessions} | {tokens}{further}")
     };
     let lines: Vec<String> = table.lines().map(line).collect();

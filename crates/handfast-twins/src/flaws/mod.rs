@@ -1,5 +1,6 @@
 //! The list of twins. A new flaw is a file here, a `mod` line and an entry; what it leaves out is one guard.
 
+mod bindings;
 mod business_rules;
 mod display_state;
 mod doors;
@@ -114,7 +115,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 110] = [
+static TWINS: [Twin; 115] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -170,6 +171,11 @@ static TWINS: [Twin; 110] = [
     twin("listed", "sound; lists everybody's workspaces to everybody, who may read them", shared::listed),
     twin("names-owner", "sound; tells a stranger in a complete answer whom to ask", sound::names_owner),
     twin("share-link", "sound; makes links with which anybody may read a workspace", shared::share_link),
+    twin("any-client", "handles are bound to the user, by whatever client", bindings::any_client),
+    twin("other-tenants", "handles are bound within a tenant, and serve every other", bindings::other_tenants),
+    twin("binds-token", "handles are bound to the very token", bindings::binds_token),
+    twin("binds-connection", "over HTTP, handles are bound to the very connection", bindings::binds_connection),
+    twin("counted-handles", "handles count up, and serve whoever has them", bindings::counted),
     // How it speaks
     twin("numeric-handles", "sound; handles are numbers that count up", sound::numeric_handles),
     twin("numeric-handles-flawed", "flawed; handles are numbers that count up", flawed::numeric_handles),

@@ -47,9 +47,12 @@ pub(in crate::checks) async fn mint(
     let Some(tool) = trial.session.surface.tool(&kind.mint).cloned() else {
         return Err(Halt::errored(Reason::ControlFailed, format!("the server lists no tool `{}`", kind.mint)));
     };
-    let refused = |detail: String| match who {
-        Who::B => Halt::skipped(Reason::SecondIdentityNotLive, format!("B could not mint a handle: {detail}")),
-        _ => Halt::errored(Reason::ControlFailed, format!("A could not mint a handle: {detail}")),
+    let refused = |detail: String| {
+        let detail = format!("{} could not mint a handle: {detail}", who.label());
+        match who {
+            Who::A => Halt::errored(Reason::ControlFailed, detail),
+            _ => Halt::skipped(Reason::SecondIdentityNotLive, detail),
+        }
     };
     let (canary, answer) = match discovery::mint_call(trial, who, &tool).await? {
         Ok(made) => made,
@@ -191,6 +194,31 @@ pub(in crate::checks) async fn write_marks(
         }
     }
     Ok(())
+}
+
+/// What it means that A's own handle does not serve A a last time: each use may use a handle up, as a fresh one shows.
+///
+/// # Errors
+/// As [`Trial::call`].
+pub(in crate::checks) async fn used_up(
+    trial: &mut Trial<'_, '_>,
+    kind: &Kind,
+    entry: &Entry,
+    refused: &Answer,
+) -> Result<Halt, Halt> {
+    if let Some(halt) = refused.unclear() {
+        return Ok(halt);
+    }
+    let fresh = mint(trial, Who::A, kind).await??.handle;
+    let (first, _) = use_handle(trial, "fresh-use", Who::A, entry, &fresh).await?;
+    let (second, _) = use_handle(trial, "fresh-use-again", Who::A, entry, &fresh).await?;
+    let is_used_up =
+        first.disposition == Disposition::Accepted && matches!(second.disposition, Disposition::Refused(_));
+    Ok(if is_used_up {
+        Halt::skipped(Reason::HandleUsedUp, "each use uses a handle up, so that no second use of it tells anything")
+    } else {
+        Halt::errored(Reason::ControlFailed, format!("A could not use its own handle again: {}", refused.said()))
+    })
 }
 
 const MORE_MINTS: usize = 3;

@@ -1,11 +1,24 @@
 //! Handles: identifiers that a tool mints and that come back as arguments.
 
+mod foreign_client;
 mod foreign_principal;
+mod foreign_tenant;
+mod guessable;
 pub(super) mod handles;
 pub(super) mod identities;
 pub(super) mod kinds;
+mod loan;
+mod lost;
+mod overbound;
 
 use crate::check::Check;
 
 /// The checks of this family.
-pub const CHECKS: &[&Check] = &[&foreign_principal::CHECK];
+pub const CHECKS: &[&Check] = &[
+    &foreign_principal::CHECK,
+    &foreign_client::CHECK,
+    &foreign_tenant::CHECK,
+    &guessable::CHECK,
+    &overbound::CHECK,
+    &lost::CHECK,
+];
