@@ -15,6 +15,7 @@ pub mod credential;
 pub mod cvss;
 pub mod discovery;
 pub mod disposition;
+pub mod effect;
 pub mod errand;
 pub mod evidence;
 pub mod forge;

@@ -98,7 +98,10 @@ mod tests {
             assert_eq!((&same, same.as_str(), same.tenant()), (&alice, "alice", "home"));
             assert_ne!(same.token(), alice.token());
         }
-        assert_eq!(["alice", "renewed-alice", "phone-alice"].map(|shown| Principal::new(shown).client()), ["desktop", "desktop", "phone"]);
+        assert_eq!(
+            ["alice", "renewed-alice", "phone-alice"].map(|shown| Principal::new(shown).client()),
+            ["desktop", "desktop", "phone"]
+        );
         let carol = Principal::new("acme-carol");
         assert!(carol != alice && carol != Principal::new("carol") && carol.tenant() == "acme");
     }

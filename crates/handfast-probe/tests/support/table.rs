@@ -148,7 +148,11 @@ pub(crate) fn rewritten(table: &str, seen: &[(String, String)]) -> String {
         let cells: Vec<&str> = found.split('|').map(str::trim).collect();
         let [handle, state, sessions, tokens, ref further @ ..] = cells[..] else { return line.to_owned() };
         let tokens = if tokens == UNREAD { "unread" } else { tokens };
-        let further = further.first().map(|further| format!(" | {further}")).unwrap_or_default();
+        let further = further
+            .first()
+            .filter(|further| !further.is_empty())
+            .map(|further| format!(" | {further}"))
+            .unwrap_or_default();
         format!("{twin:<26} | {handle:<57} | {state:<42} | {sessions} | {tokens}{further}")
     };
     let lines: Vec<String> = table.lines().map(line).collect();

@@ -114,7 +114,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 110] = [
+static TWINS: [Twin; 111] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -140,6 +140,7 @@ static TWINS: [Twin; 110] = [
     twin("pipe-state", "the state is words between bars, unsigned", unsigned::pipe),
     twin("display-state", "sound; the state names a record, its other members are for show", display_state::guards),
     twin("no-binding", "the state is signed and ends, and is good for anybody and anything", unbound::no_binding),
+    twin("any-request", "the state is signed and its caller's, and does for any request", unbound::any_request),
     twin("no-expiry", "the state is signed and bound, and never ends", unbound::no_expiry),
     twin("mac-only-client-id", "the state is bound to the OAuth client instead of the user", unbound::client_only),
     twin("answers-first", "sound states; it acts on answers to what it has not asked", unbound::answers_first),
