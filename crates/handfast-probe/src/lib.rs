@@ -13,6 +13,7 @@ pub mod checks;
 pub mod clock;
 pub mod credential;
 pub mod cvss;
+mod dates;
 pub mod discovery;
 pub mod disposition;
 pub mod effect;

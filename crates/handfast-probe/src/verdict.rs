@@ -150,6 +150,12 @@ reasons! {
     StateCarriesItsRequest = "state-carries-its-request",
     /// A state was accepted on another request, and nothing shows which of the two was carried out.
     ForeignRequestUnattributable = "foreign-request-unattributable",
+    /// A state was accepted after the time at which it says that it ends.
+    StateOutlivedExpiry = "state-outlived-expiry",
+    /// A state is refused after its time.
+    StateEnds = "state-ends",
+    /// It takes longer than the run may wait.
+    NeedsWait = "needs-wait",
     /// What should have been refused, so that the refusal could be looked at, was not.
     NothingWasRefused = "nothing-was-refused",
     /// The server does not take this verb.

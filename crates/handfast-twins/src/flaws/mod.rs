@@ -114,7 +114,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 111] = [
+static TWINS: [Twin; 113] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -142,6 +142,8 @@ static TWINS: [Twin; 111] = [
     twin("no-binding", "the state is signed and ends, and is good for anybody and anything", unbound::no_binding),
     twin("any-request", "the state is signed and its caller's, and does for any request", unbound::any_request),
     twin("no-expiry", "the state is signed and bound, and never ends", unbound::no_expiry),
+    twin("brief-states", "sound; states end within two seconds, and say so", unbound::brief),
+    twin("brief-states-for-ever", "states say that they end within a second, and never do", unbound::brief_for_ever),
     twin("mac-only-client-id", "the state is bound to the OAuth client instead of the user", unbound::client_only),
     twin("answers-first", "sound states; it acts on answers to what it has not asked", unbound::answers_first),
     // What is asked, and where

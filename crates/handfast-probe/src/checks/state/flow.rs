@@ -239,6 +239,13 @@ impl Played {
         }
     }
 
+    /// Whether a complete result says no: as it does to a random state, or in words that the honest one has not.
+    pub(super) fn is_a_no(&self, [honest, random]: [&Played; 2]) -> bool {
+        let Some(result) = self.answer.result() else { return false };
+        let as_random = random.answer.result().is_some_and(|random| likeness::alike(result, random));
+        as_random || honest.answer.result().is_some_and(|honest| likeness::says_no(result, honest))
+    }
+
     /// What the altered round came to, measured against the honest flow.
     pub(super) fn outcome(&self, flow: &Flow, baseline: &Played) -> Outcome {
         let asked_more = self.rounds.len() > baseline.rounds.len();

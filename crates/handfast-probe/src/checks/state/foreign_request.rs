@@ -8,14 +8,14 @@ use crate::{
     checks, cvss,
     effect::Marks,
     identity::Who,
-    likeness, owasp,
+    owasp,
     trial::{Trial, strings_in},
     verdict::{Halt, Observation, Reason, Row, Severity},
 };
 
 use super::{
     flow::{Flow, Outcome, Played, story},
-    loan::{Waiting, soft},
+    loan::soft,
     rounds::{self, Rounds},
 };
 use serde_json::Value;
@@ -161,24 +161,18 @@ async fn rivals(trial: &mut Trial<'_, '_>, flow: &Flow, own: &Played) -> Result<
 
 /// How an object that was used tells itself from one that was not, as far as honest flows show it.
 async fn marks(trial: &mut Trial<'_, '_>, flow: &Flow) -> Result<Option<Marks>, Halt> {
-    let one = fresh(trial, flow).await?;
+    let one = flow.wait_afresh(trial, Who::A).await?;
     let Some(first) = soft(flow.present(trial, "untouched-flow", Who::A, &one, &one.call).await)? else {
         return Ok(None);
     };
     let Some(second) = soft(flow.carry_out(trial, Who::A, &one.call).await)? else { return Ok(None) };
-    let other = fresh(trial, flow).await?;
+    let other = flow.wait_afresh(trial, Who::A).await?;
     // What was refused on an object is no use of it.
     flow.present(trial, "random-state", Who::A, &other.forged()?, &other.call).await?;
     let Some(untouched) = soft(flow.carry_out(trial, Who::A, &other.call).await)? else { return Ok(None) };
     let results = [&first, &second, &untouched].map(|played| played.answer.result());
     let [Some(first), Some(second), Some(untouched)] = results else { return Ok(None) };
     Ok(Some(Marks::of(first, second, untouched)))
-}
-
-/// A flow on an object that was not used before.
-async fn fresh(trial: &mut Trial<'_, '_>, flow: &Flow) -> Result<Waiting, Halt> {
-    trial.session.purse.retain(|(letter, _), _| *letter != Who::A.letter());
-    flow.wait(trial, Who::A).await
 }
 
 /// One state under one other request.
@@ -190,7 +184,10 @@ async fn present(
     marks: Option<&Marks>,
 ) -> Result<Came, Halt> {
     let issued = flow.wait(trial, Who::A).await?;
-    let waiting = if rival.fresh { fresh(trial, &rival.flow).await } else { rival.flow.wait(trial, Who::A).await };
+    let waiting = match rival.fresh {
+        true => rival.flow.wait_afresh(trial, Who::A).await,
+        false => rival.flow.wait(trial, Who::A).await,
+    };
     let Some(waiting) = soft(waiting)? else { return Ok(Came::Nowhere) };
     let [params, others] = [&issued, &waiting].map(|waiting| strings_in(&Value::Object(waiting.call.params.clone())));
     if issued.state()? == waiting.state()? || params == others {
@@ -213,7 +210,7 @@ async fn present(
         Outcome::Refused(refusal) => Came::Refused(refusal.to_string()),
         Outcome::AskedAgain => Came::AskedAgain,
         Outcome::Unclear(said) => Came::Unclear(said),
-        Outcome::Unlike(said) if is_a_no(&played, &[own, random]) => Came::Refused(said),
+        Outcome::Unlike(said) if played.is_a_no([own, random]) => Came::Refused(said),
         Outcome::Unlike(said) => Came::Unclear(format!("a complete result unlike any honest one: {said}")),
         Outcome::Accepted => {
             let own = soft(flow.carry_out(trial, Who::A, &issued.call).await)?;
@@ -223,13 +220,6 @@ async fn present(
             Came::Taken { played: Box::new(played), whose, differs }
         }
     })
-}
-
-/// Whether a complete result says no: as it does to a random state, or in words that the honest one has not.
-fn is_a_no(played: &Played, [honest, random]: &[&Played; 2]) -> bool {
-    let Some(result) = played.answer.result() else { return false };
-    let as_random = random.answer.result().is_some_and(|random| likeness::alike(result, random));
-    as_random || honest.answer.result().is_some_and(|honest| likeness::says_no(result, honest))
 }
 
 const OTHER_TEXT: &str = "other arguments for the same object";

@@ -49,6 +49,12 @@ impl Flow {
         self.wait_after(trial, who, begun).await
     }
 
+    /// The same on an object that was not used before.
+    pub(super) async fn wait_afresh(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<Waiting, Halt> {
+        trial.session.purse.retain(|(letter, _), _| *letter != who.letter());
+        self.wait(trial, who).await
+    }
+
     /// The same with this very call, which was made before.
     pub(super) async fn wait_on(&self, trial: &mut Trial<'_, '_>, who: Who, call: &Call) -> Result<Waiting, Halt> {
         let answer = trial.call("first-round", who, call).await?;
