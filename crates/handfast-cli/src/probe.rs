@@ -1,6 +1,6 @@
 //! `handfast probe`.
 
-use std::{fmt::Write, path::PathBuf, process::ExitCode};
+use std::{fmt::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::ValueEnum;
 use handfast_probe::{
@@ -24,6 +24,10 @@ pub(crate) struct Args {
     /// Run only this check, or those whose ids begin so (`session-*`); may be repeated (`handfast checks` lists them)
     #[arg(long = "check", value_name = "ID")]
     checks: Vec<String>,
+
+    /// Time that a check may wait, for each entry point, to see whether something ends that should
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration, help_heading = "Bounds")]
+    max_wait: Duration,
 
     /// How to write the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
@@ -56,6 +60,12 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let checks = settings::chosen(&args.checks)?;
     let mut run = args.settings.into_run().await?;
     run.checks = checks;
+    if args.max_wait >= run.max_time {
+        return Err(Failure(
+            "--max-wait must be less than --max-time, within which everything has to be done".to_owned(),
+        ));
+    }
+    run.max_wait = args.max_wait;
     if let Some(path) = &args.output {
         output::writable(path)?;
     }

@@ -61,6 +61,8 @@ fn an_option_that_is_none() {
         (&["--timeout", "0s", url], &["--timeout", "more than nothing"]),
         (&["--start-timeout", "0s", url], &["--start-timeout", "more than nothing"]),
         (&["--max-time", "0s", url], &["--max-time", "more than nothing"]),
+        (&["--max-wait", "5m", url], &["--max-wait", "less than --max-time"]),
+        (&["--max-wait", "long", url], &["--max-wait", "long"]),
         (&["--timeout", "soon", url], &["--timeout", "soon"]),
         (&["--max-calls", "many", url], &["--max-calls", "many"]),
         (&["--no-such-option", url], &["--no-such-option"]),

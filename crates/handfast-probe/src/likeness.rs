@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::{discovery::names, marker};
 
 /// Every visible value by its place; texts that are JSON are opened.
-fn facts(result: &Value) -> BTreeMap<String, Value> {
+pub(crate) fn facts(result: &Value) -> BTreeMap<String, Value> {
     let mut facts = BTreeMap::new();
     for (at, value) in pointer::scalars(result, MOST_FACTS) {
         if at.split('/').any(|segment| segment == "_meta") || at.starts_with("/ttlMs") || at == "/resultType" {

@@ -44,6 +44,8 @@ pub struct Run {
     pub max_calls: usize,
     /// Time for the whole run.
     pub max_time: Duration,
+    /// Time that a check may wait for something to be over.
+    pub max_wait: Duration,
 }
 
 /// The options cannot work: the operator has to change them.
@@ -64,6 +66,7 @@ impl Run {
             include_destructive: false,
             max_calls: 2000,
             max_time: Duration::from_secs(300),
+            max_wait: Duration::ZERO,
         }
     }
 

@@ -49,6 +49,8 @@ pub struct Session<'p> {
     pub(crate) purse: BTreeMap<(char, usize), Value>,
     /// Kinds that are being minted right now: a profile may name a circle.
     pub(crate) minting: Vec<usize>,
+    /// How long a check may wait for something to be over.
+    pub(crate) max_wait: Duration,
     budget: Budget,
     progress: &'p dyn Fn(&str),
 }
@@ -162,6 +164,7 @@ impl<'p> Session<'p> {
             errand: None,
             purse: BTreeMap::new(),
             minting: Vec::new(),
+            max_wait: run.max_wait,
             budget: Budget { calls_left: run.max_calls, calls_made: 0, deadline, silent_in_a_row: 0 },
             progress,
         }
@@ -263,6 +266,23 @@ impl<'t, 'p> Trial<'t, 'p> {
             Some(halt) => Err(halt),
             None => Ok(answer),
         }
+    }
+
+    /// Waits until something is over. What was minted before may be gone by then.
+    ///
+    /// # Errors
+    /// A [`Halt`] when the run ends before.
+    pub async fn pause(&mut self, time: Duration) -> Result<(), Halt> {
+        (self.session.progress)(&format!("waiting for {} ms", time.as_millis()));
+        if self.session.budget.deadline.left().is_none_or(|left| left <= time) {
+            return Err(Halt::errored(
+                Reason::TimedOut,
+                "the time for the whole run does not allow to wait (--max-time)",
+            ));
+        }
+        tokio::time::sleep(time).await;
+        self.session.purse.clear();
+        Ok(())
     }
 
     /// A call of a minting tool, for whatever reason, mints a handle that no report may show.

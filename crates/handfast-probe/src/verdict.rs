@@ -164,6 +164,18 @@ reasons! {
     StateNotBound = "state-not-bound",
     /// A state does for nobody and nothing but what it was issued for.
     StateBound = "state-bound",
+    /// No second request of the same caller could be made that gets a state of its own.
+    NoOtherRequest = "no-other-request",
+    /// A state was accepted on another request, and did there what it was issued for.
+    StateCarriesItsRequest = "state-carries-its-request",
+    /// A state was accepted on another request, and nothing shows which of the two was carried out.
+    ForeignRequestUnattributable = "foreign-request-unattributable",
+    /// A state was accepted after the time at which it says that it ends.
+    StateOutlivedExpiry = "state-outlived-expiry",
+    /// A state is refused after its time.
+    StateEnds = "state-ends",
+    /// It takes longer than the run may wait.
+    NeedsWait = "needs-wait",
     /// What should have been refused, so that the refusal could be looked at, was not.
     NothingWasRefused = "nothing-was-refused",
     /// The server does not take this verb.
@@ -452,7 +464,12 @@ impl Judgement {
 }
 
 /// Reasons for a refutation that a reader should see before any other.
-const DOUBTFUL: [Reason; 2] = [Reason::CrossUseUnattributable, Reason::BadStateIgnored];
+const DOUBTFUL: [Reason; 4] = [
+    Reason::CrossUseUnattributable,
+    Reason::BadStateIgnored,
+    Reason::StateCarriesItsRequest,
+    Reason::ForeignRequestUnattributable,
+];
 
 #[cfg(test)]
 mod tests {

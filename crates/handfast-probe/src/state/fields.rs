@@ -100,10 +100,17 @@ pub fn smallest(state: &str) -> Vec<Mutation> {
     found
 }
 
-struct Field {
-    path: Vec<String>,
-    name: String,
-    value: Value,
+/// A scalar of a state.
+pub(super) struct Field {
+    /// Pointers to it: one for each layer of encoding, outermost first.
+    pub(super) path: Vec<String>,
+    pub(super) name: String,
+    pub(super) value: Value,
+}
+
+/// Every scalar of a readable state.
+pub(super) fn all(state: &str) -> Vec<Field> {
+    fields(state, 0)
 }
 
 /// Every scalar of the document, and of documents encoded inside its strings.

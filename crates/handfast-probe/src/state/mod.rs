@@ -2,5 +2,6 @@
 
 mod coding;
 pub mod envelope;
+pub mod expiry;
 pub mod fields;
 mod splice;

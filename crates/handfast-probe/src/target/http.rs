@@ -11,13 +11,18 @@ use handfast_wire::{
 };
 use reqwest::{
     StatusCode, Url,
-    header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE},
+    header::{
+        ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+    },
 };
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
 use super::{Body, Era, ExtraHeader, Fault, Options, Reply};
-use crate::identity::{Identities, Identity, Who};
+use crate::{
+    clock, dates,
+    identity::{Identities, Identity, Who},
+};
 
 /// Options of the HTTP transport.
 #[derive(Debug, Clone, Default)]
@@ -56,6 +61,12 @@ fn challenge_of(response: &reqwest::Response) -> Option<String> {
         .reduce(|all, one| format!("{all}, {one}"))
 }
 
+/// What the time of an answer says of the server's clock. It is given in whole seconds that are over, so this is never too much.
+fn clock_ahead(response: &reqwest::Response) -> Option<f64> {
+    let told = dates::http(response.headers().get(DATE)?.to_str().ok()?)?;
+    Some(told.as_secs_f64() - clock::since_1970().as_secs_f64())
+}
+
 /// A URL without user, password, query and fragment.
 pub(super) fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
@@ -73,6 +84,8 @@ pub(super) struct Http {
     sessions: HashMap<Who, HeaderValue>,
     /// What the last answer wants of whoever shows no good token.
     challenge: Option<String>,
+    /// How far the server's clock is ahead of ours, by the last answer that told the time.
+    clock_ahead: Option<f64>,
     /// Streams are listened to for a while before they are taken for attached.
     pub(super) listens_longer: bool,
 }
@@ -100,6 +113,7 @@ impl Http {
             identity_header,
             sessions: HashMap::new(),
             challenge: None,
+            clock_ahead: None,
             listens_longer: false,
         })
     }
@@ -141,6 +155,7 @@ impl Http {
             match sent {
                 Ok(response) => {
                     self.challenge = challenge_of(&response);
+                    self.clock_ahead = clock_ahead(&response).or(self.clock_ahead);
                     if let Some(session) = response.headers().get(headers::SESSION_ID)
                         && request.method == "initialize"
                         && response.status().is_success()
@@ -205,6 +220,11 @@ impl Http {
         let here = |url: &Url| url.host_str().is_some_and(is_loopback);
         let place = Url::parse(place).ok().filter(|url| ["http", "https"].contains(&url.scheme()));
         place.is_some_and(|place| here(&self.url) || !here(&place))
+    }
+
+    /// How many seconds the server's clock is ahead of ours: not at all where it runs on this machine and does not say.
+    pub(super) fn clock_ahead(&self) -> Option<f64> {
+        self.clock_ahead.or_else(|| self.url.host_str().is_some_and(is_loopback).then_some(0.0))
     }
 
     /// The challenge of the last answer.

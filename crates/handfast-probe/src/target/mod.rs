@@ -294,6 +294,14 @@ impl Target {
         }
     }
 
+    /// How many seconds the server's clock is ahead of ours, at least; `None` where nothing tells. A child process has ours.
+    pub fn clock_ahead(&self) -> Option<f64> {
+        match &self.wire {
+            Wire::Http(http) => http.clock_ahead(),
+            Wire::Stdio(_) => Some(0.0),
+        }
+    }
+
     /// Who the callers are.
     pub fn identities(&self) -> &Identities {
         &self.identities

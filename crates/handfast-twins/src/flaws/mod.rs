@@ -115,7 +115,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 115] = [
+static TWINS: [Twin; 118] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -141,7 +141,10 @@ static TWINS: [Twin; 115] = [
     twin("pipe-state", "the state is words between bars, unsigned", unsigned::pipe),
     twin("display-state", "sound; the state names a record, its other members are for show", display_state::guards),
     twin("no-binding", "the state is signed and ends, and is good for anybody and anything", unbound::no_binding),
+    twin("any-request", "the state is signed and its caller's, and does for any request", unbound::any_request),
     twin("no-expiry", "the state is signed and bound, and never ends", unbound::no_expiry),
+    twin("brief-states", "sound; states end within two seconds, and say so", unbound::brief),
+    twin("brief-states-for-ever", "states say that they end within a second, and never do", unbound::brief_for_ever),
     twin("mac-only-client-id", "the state is bound to the OAuth client instead of the user", unbound::client_only),
     twin("answers-first", "sound states; it acts on answers to what it has not asked", unbound::answers_first),
     // What is asked, and where

@@ -3,7 +3,7 @@
 
 use crate::{
     guards::Guards,
-    state::{self, BadState, Claims, Key, Retry},
+    state::{self, BadState, Claims, Key, Retry, STATE_LIFETIME},
 };
 
 /// Signed and short-lived, for whomever and whatever.
@@ -17,6 +17,18 @@ impl Guards for NoBinding {
     }
 }
 
+/// Signed, short-lived, and the caller's own; for whatever they ask.
+struct AnyRequest;
+
+impl Guards for AnyRequest {
+    fn open(&self, presented: &str, retry: &Retry<'_>) -> Result<Claims, BadState> {
+        let claims = state::verified(presented, retry.key)?;
+        let same_principal = claims.principal == retry.caller.as_str();
+        // FLAW: the request that it was issued for is not compared.
+        if same_principal && retry.now < claims.exp { Ok(claims) } else { Err(BadState::Invalid) }
+    }
+}
+
 /// Signed and bound, for ever.
 struct NoExpiry;
 
@@ -25,6 +37,25 @@ impl Guards for NoExpiry {
         let claims = state::verified(presented, retry.key)?;
         // FLAW: the time at which it was to end is not looked at.
         retry.covers(&Claims { exp: u64::MAX, ..claims.clone() })?;
+        Ok(claims)
+    }
+}
+
+/// States that say that they end within a second; sound where that is looked at.
+struct Brief {
+    heeds_time: bool,
+}
+
+impl Guards for Brief {
+    fn seal(&self, claims: &Claims, key: &Key) -> String {
+        state::signed(&Claims { exp: claims.exp - STATE_LIFETIME + 1, ..claims.clone() }, key)
+    }
+
+    fn open(&self, presented: &str, retry: &Retry<'_>) -> Result<Claims, BadState> {
+        let claims = state::verified(presented, retry.key)?;
+        // Good to the end of the second that it names. FLAW: in the flawed one, for ever.
+        let end = if self.heeds_time { claims.exp + 1 } else { u64::MAX };
+        retry.covers(&Claims { exp: end, ..claims.clone() })?;
         Ok(claims)
     }
 }
@@ -63,8 +94,20 @@ pub(super) fn no_binding() -> Box<dyn Guards> {
     Box::new(NoBinding)
 }
 
+pub(super) fn any_request() -> Box<dyn Guards> {
+    Box::new(AnyRequest)
+}
+
 pub(super) fn no_expiry() -> Box<dyn Guards> {
     Box::new(NoExpiry)
+}
+
+pub(super) fn brief() -> Box<dyn Guards> {
+    Box::new(Brief { heeds_time: true })
+}
+
+pub(super) fn brief_for_ever() -> Box<dyn Guards> {
+    Box::new(Brief { heeds_time: false })
 }
 
 pub(super) fn client_only() -> Box<dyn Guards> {
@@ -118,6 +161,7 @@ mod tests {
         assert_eq!(opens(&*sound::plain()), [true, false, false]);
         assert_eq!(opens(&ClientOnly), [true, true, false]);
         assert_eq!(opens(&NoBinding), [true, true, true]);
+        assert_eq!(opens(&AnyRequest), [true, false, true]);
         assert_eq!(opens(&NoExpiry), [true, false, false]);
     }
 }

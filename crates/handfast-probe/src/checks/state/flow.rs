@@ -10,7 +10,7 @@ use crate::{
     likeness,
     target::Call,
     trial::{Answer, Trial},
-    verdict::{ControlPlan, Halt, Observation, Reason},
+    verdict::{ControlPlan, Controls, Halt, Negative, Observation, Reason, Row},
 };
 use handfast_wire::result::InputRequired;
 use serde_json::Value;
@@ -22,6 +22,8 @@ pub(super) struct Flow {
     pub(super) round: usize,
     /// Two honest flows said the same: then an accepted alteration has to say it as well.
     pub(super) steady: bool,
+    /// The other calls that make the server ask.
+    pub(super) siblings: Vec<Origin>,
 }
 
 /// A flow that was carried to its end, or as far as it went.
@@ -59,7 +61,7 @@ pub(super) type Alter<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
 
 impl Flow {
     pub(super) fn new(origin: Origin) -> Self {
-        Self { origin, round: 0, steady: true }
+        Self { origin, round: 0, steady: true, siblings: Vec::new() }
     }
 
     /// The entry point, with its round where it is not the first.
@@ -170,6 +172,47 @@ impl Flow {
 }
 
 impl Flow {
+    /// The controls that most experiments share: the honest flow was accepted, and a random state is not, or is not consulted.
+    pub(super) async fn controls(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        baseline: &Played,
+    ) -> Result<(Controls, Played), Halt> {
+        let mut plan = ControlPlan::default();
+        plan.accepts(&baseline.answer, |said| Halt::skipped(Reason::UntouchedRetryDidNotSucceed, said))?;
+        let random = self.with_random(trial, Who::A, "random-state").await?;
+        random.as_negative(&mut plan, self, baseline)?;
+        Ok((plan.hold()?, random))
+    }
+
+    /// The row of a flow whose state nobody consults.
+    pub(super) fn unconsulted(&self, controls: &Controls) -> Option<Row> {
+        let entry = self.entry();
+        let text = format!("{entry}: a random state of the same shape was accepted: the state is not consulted");
+        (*controls.negative() == Negative::Honoured)
+            .then(|| Row::refuted(controls, &entry, Reason::StateWitnessUnusable, text))
+    }
+
+    /// The honest flow once more, after refusals: they may have been an outage or a limit.
+    pub(super) async fn still_works(&self, trial: &mut Trial<'_, '_>) -> Result<(), Halt> {
+        let after = self.play(trial, Who::A, "untouched-again", None).await?;
+        if after.answer.disposition == Disposition::Accepted {
+            return Ok(());
+        }
+        let detail = format!("the honest retry no longer works: {}", after.answer.said());
+        Err(after.answer.unclear().unwrap_or_else(|| Halt::errored(Reason::ControlFailed, detail)))
+    }
+
+    /// A random state once more, after an acceptance: it must still be refused.
+    pub(super) async fn still_refuses(&self, trial: &mut Trial<'_, '_>, baseline: &Played) -> Result<(), Halt> {
+        let again = self.with_random(trial, Who::A, "random-state-again").await?;
+        match again.outcome(self, baseline) {
+            Outcome::Accepted => Err(Halt::errored(Reason::Unstable, "a random state was refused first and then not")),
+            Outcome::Unclear(said) => Err(Halt::errored(Reason::Unclear, said)),
+            _ => Ok(()),
+        }
+    }
+
     /// Whether even the first call is refused to this caller.
     pub(super) async fn is_refused(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<bool, Halt> {
         // A's own handles: what is refused must be refused for the credential alone.
@@ -196,6 +239,13 @@ impl Played {
         }
     }
 
+    /// Whether a complete result says no: as it does to a random state, or in words that the honest one has not.
+    pub(super) fn is_a_no(&self, [honest, random]: [&Played; 2]) -> bool {
+        let Some(result) = self.answer.result() else { return false };
+        let as_random = random.answer.result().is_some_and(|random| likeness::alike(result, random));
+        as_random || honest.answer.result().is_some_and(|honest| likeness::says_no(result, honest))
+    }
+
     /// What the altered round came to, measured against the honest flow.
     pub(super) fn outcome(&self, flow: &Flow, baseline: &Played) -> Outcome {
         let asked_more = self.rounds.len() > baseline.rounds.len();
@@ -207,6 +257,8 @@ impl Played {
                 (Some(result), Some(honest)) if !flow.is_like(result, honest) => Outcome::Unlike(self.answer.said()),
                 _ => Outcome::Accepted,
             },
+            // Neither does "not now" say "not this one".
+            Disposition::Refused(refusal) if refusal.reads_like_an_outage() => Outcome::Unclear(refusal.to_string()),
             Disposition::Refused(refusal) if self.rounds.len() == flow.round + 1 => Outcome::Refused(refusal.clone()),
             Disposition::Refused(refusal) => Outcome::Unclear(format!("refused in a later round: {refusal}")),
             Disposition::Task(_) | Disposition::Unclear(_) => Outcome::Unclear(self.answer.said()),

@@ -185,11 +185,7 @@ async fn of_round(
             }
         }
     }
-    let after = flow.play(trial, Who::A, "untouched-again", None).await?;
-    if after.answer.disposition != Disposition::Accepted {
-        let detail = format!("the honest retry no longer works: {}", after.answer.said());
-        return Err(after.answer.unclear().unwrap_or_else(|| Halt::errored(Reason::ControlFailed, detail)));
-    }
+    flow.still_works(trial).await?;
     if refused.is_empty() && asked_again {
         let text = format!("{entry}: A's state was neither accepted from B nor refused: the server asked again");
         observations.push(Observation { id: Reason::BadStateIgnored.slug(), text: text.clone() });

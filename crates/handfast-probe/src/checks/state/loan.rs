@@ -1,11 +1,12 @@
-//! A state that was issued in one flow, and is presented in another: by somebody else, or for another request. The state
-//! itself stays as issued, to the byte.
+//! A state that was issued in one flow, and is presented in another, or at another time: by somebody else, for another
+//! request, once more. The state itself stays as issued, to the byte.
 
 use handfast_wire::result::InputRequired;
 
 use super::flow::{Flow, MOST_ROUNDS, Played};
 use crate::{
     disposition::Disposition,
+    forge,
     identity::Who,
     target::Call,
     trial::Trial,
@@ -13,6 +14,7 @@ use crate::{
 };
 
 /// A flow that has come to the round under test.
+#[derive(Debug, Clone)]
 pub(super) struct Waiting {
     pub(super) call: Call,
     pub(super) asked: InputRequired,
@@ -26,12 +28,48 @@ impl Waiting {
         let missing = || Halt::errored(Reason::ControlFailed, "a round that carried a state before carries none");
         self.asked.state.as_deref().ok_or_else(missing)
     }
+
+    /// The same flow, to be gone on with by a state that nobody issued.
+    pub(super) fn forged(&self) -> Result<Self, Halt> {
+        let asked = InputRequired { state: Some(forge::state(self.state()?)), ..self.asked.clone() };
+        Ok(Self { asked, ..self.clone() })
+    }
+
+    /// The same flow, to be gone on with by another one's state.
+    pub(super) fn with_state_of(&self, other: &Self) -> Self {
+        let asked = InputRequired { state: other.asked.state.clone(), ..self.asked.clone() };
+        Self { asked, ..self.clone() }
+    }
 }
 
 impl Flow {
     /// Plays as somebody up to the round under test, and leaves it there.
     pub(super) async fn wait(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<Waiting, Halt> {
-        let (call, mut asked, first_step) = self.start(trial, who).await?;
+        let begun = self.start(trial, who).await?;
+        self.wait_after(trial, who, begun).await
+    }
+
+    /// The same on an object that was not used before.
+    pub(super) async fn wait_afresh(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<Waiting, Halt> {
+        trial.session.purse.retain(|(letter, _), _| *letter != who.letter());
+        self.wait(trial, who).await
+    }
+
+    /// The same with this very call, which was made before.
+    pub(super) async fn wait_on(&self, trial: &mut Trial<'_, '_>, who: Who, call: &Call) -> Result<Waiting, Halt> {
+        let answer = trial.call("first-round", who, call).await?;
+        match answer.disposition {
+            Disposition::Asked(asked) => self.wait_after(trial, who, (call.clone(), asked, answer.step)).await,
+            _ => Err(answer.unclear().unwrap_or_else(|| failed(&answer.said()))),
+        }
+    }
+
+    async fn wait_after(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        who: Who,
+        (call, mut asked, first_step): (Call, InputRequired, usize),
+    ) -> Result<Waiting, Halt> {
         let mut rounds = Vec::new();
         while rounds.len() < self.round {
             let canary = trial.canary(who);
@@ -44,6 +82,12 @@ impl Flow {
             }
         }
         Ok(Waiting { call, asked, rounds, first_step })
+    }
+
+    /// Makes this very call and answers it honestly to its end.
+    pub(super) async fn carry_out(&self, trial: &mut Trial<'_, '_>, who: Who, call: &Call) -> Result<Played, Halt> {
+        let own = self.wait_on(trial, who, call).await?;
+        self.present(trial, "untouched-flow", who, &own, call).await
     }
 
     /// Presents the state of one flow in another as somebody, with answers to what its own flow asked, and plays to the end.
@@ -71,6 +115,15 @@ impl Flow {
             rounds.push(asked);
         }
         Ok(Played { rounds, first_step: issued.first_step, answer, presented, altered: true })
+    }
+}
+
+/// What an experiment needs that may not be there; nothing where it is not. That the run is over is not hidden.
+pub(super) fn soft<T>(outcome: Result<T, Halt>) -> Result<Option<T>, Halt> {
+    match outcome {
+        Ok(found) => Ok(Some(found)),
+        Err(halt) if halt.is_final() => Err(halt),
+        Err(_) => Ok(None),
     }
 }
 

@@ -2,11 +2,15 @@
 
 mod flow;
 mod foreign_principal;
+mod foreign_request;
 mod loan;
 mod origins;
+mod outlives_expiry;
+mod rounds;
 mod tampered;
 
 use crate::check::Check;
 
 /// The checks of this family.
-pub const CHECKS: &[&Check] = &[&tampered::CHECK, &foreign_principal::CHECK];
+pub const CHECKS: &[&Check] =
+    &[&tampered::CHECK, &foreign_principal::CHECK, &foreign_request::CHECK, &outlives_expiry::CHECK];

@@ -20,6 +20,8 @@ use crate::{
 pub(super) struct Origin {
     pub(super) entry: String,
     what: What,
+    /// Arguments that take free text are filled in, also those that need not be.
+    with_text: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -31,7 +33,12 @@ enum What {
 
 impl Origin {
     fn new(method: &str, name: &str, what: What) -> Self {
-        Self { entry: format!("{method} {name}"), what }
+        Self { entry: format!("{method} {name}"), what, with_text: false }
+    }
+
+    /// The same with every text that it takes, where only those were given that it needs.
+    pub(super) fn with_text(&self) -> Self {
+        Self { with_text: true, ..self.clone() }
     }
 
     /// Makes the first call of a flow: with the handles at hand, and where the answer will not do, with fresh ones, because what
@@ -61,7 +68,7 @@ impl Origin {
             What::Tool(name) => {
                 let Some(tool) = trial.session.surface.tool(name).cloned() else { return Ok(None) };
                 let fixed = discovery::supply(trial, who, &tool, &BTreeMap::new()).await?;
-                let wish = Wish { canary: Some(&canary), fixed, optional_text: false };
+                let wish = Wish { canary: Some(&canary), fixed, optional_text: self.with_text };
                 Ok(arguments::synthesise(&tool.input, &wish)
                     .ok()
                     .map(|arguments| discovery::tool_call(&tool, arguments)))

@@ -12,11 +12,10 @@ use subjects::{Attempt, Tried};
 use crate::{
     check::{Check, Level, Running},
     cvss,
-    disposition::Disposition,
     identity::Who,
     owasp,
     trial::Trial,
-    verdict::{ControlPlan, Controls, Halt, Judgement, Negative, Observation, Reason, Row, Severity},
+    verdict::{Controls, Halt, Judgement, Observation, Reason, Row, Severity},
 };
 
 /// The check.
@@ -115,15 +114,10 @@ async fn of_round(
     observations: &mut Vec<Observation>,
 ) -> Result<(Row, Option<u32>), Halt> {
     let entry = flow.entry();
-    let mut plan = ControlPlan::default();
-    plan.accepts(&baseline.answer, |said| Halt::skipped(Reason::UntouchedRetryDidNotSucceed, said))?;
-    let random = flow.with_random(trial, Who::A, "random-state").await?;
-    random.as_negative(&mut plan, flow, baseline)?;
-    let controls = plan.hold()?;
-    if *controls.negative() == Negative::Honoured {
-        let text = format!("{entry}: a random state of the same shape was accepted: the state is not consulted");
-        observations.push(Observation { id: Reason::RandomStateAccepted.slug(), text: text.clone() });
-        return Ok((Row::refuted(&controls, &entry, Reason::StateWitnessUnusable, text), None));
+    let (controls, random) = flow.controls(trial, baseline).await?;
+    if let Some(row) = flow.unconsulted(&controls) {
+        observations.push(Observation { id: Reason::RandomStateAccepted.slug(), text: row.detail.clone() });
+        return Ok((row, None));
     }
 
     let issued = baseline.rounds[flow.round].state.clone().unwrap_or_default();
@@ -156,16 +150,7 @@ async fn of_round(
     row.facts.insert("attempts".into(), tally.attempts.into());
     row.story = story(&[baseline, &random]);
     if row.verdict == crate::verdict::Verdict::Refuted {
-        // The honest flow once more: the refusals may have been an outage or a limit.
-        let after = flow.play(trial, Who::A, "untouched-again", None).await?;
-        if after.answer.disposition != Disposition::Accepted {
-            return Err(after.answer.unclear().unwrap_or_else(|| {
-                Halt::errored(
-                    Reason::ControlFailed,
-                    format!("the honest retry no longer works: {}", after.answer.said()),
-                )
-            }));
-        }
+        flow.still_works(trial).await?;
     }
     Ok((row, None))
 }

@@ -1,0 +1,117 @@
+//! What an owner can see of what was done: a value in the answers that is another one after each use of an object, or a
+//! number that goes up by one step with each.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::likeness::facts;
+
+/// Values that tell a used object from an untouched one, by their place in its answers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Marks(BTreeMap<String, (Value, Value)>);
+
+/// Numbers that go up with each use, by their place in the answers, with their last value and their step.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Counters(BTreeMap<String, (i64, i64)>);
+
+impl Marks {
+    /// From the answers to the first use of one object, to its second, and to the first use of another object after that. What
+    /// goes on by itself, a clock or a number of all requests, does not come back to what it was.
+    pub fn of(first: &Value, second: &Value, other_first: &Value) -> Self {
+        let (first, second, other) = (facts(first), facts(second), facts(other_first));
+        let told = first.into_iter().filter_map(|(at, value)| {
+            let used = second.get(&at).filter(|used| **used != value)?.clone();
+            (other.get(&at) == Some(&value)).then_some((at, (value, used)))
+        });
+        Self(told.collect())
+    }
+
+    /// Whether an object looks used: at each of the places, and at one of them at least.
+    pub fn show_use(&self, result: &Value) -> bool {
+        let found = facts(result);
+        !self.0.is_empty() && self.0.iter().all(|(at, (_, used))| found.get(at) == Some(used))
+    }
+
+    /// Whether it looks untouched.
+    pub fn show_none(&self, result: &Value) -> bool {
+        let found = facts(result);
+        !self.0.is_empty() && self.0.iter().all(|(at, (untouched, _))| found.get(at) == Some(untouched))
+    }
+}
+
+impl Counters {
+    /// From the answers to three uses in a row.
+    pub fn of(uses: [&Value; 3]) -> Self {
+        let [first, second, third] = uses.map(facts);
+        let counted = first.into_iter().filter_map(|(at, value)| {
+            let [one, two, three] = [value.as_i64()?, second.get(&at)?.as_i64()?, third.get(&at)?.as_i64()?];
+            let step = two.checked_sub(one)?;
+            (step != 0 && three.checked_sub(two) == Some(step)).then_some((at, (three, step)))
+        });
+        Self(counted.collect())
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many uses there were since the last one that was counted, this one included; `None` where the counters do not
+    /// agree, or count no whole uses.
+    pub fn uses_until(&self, result: &Value) -> Option<i64> {
+        let found = facts(result);
+        let mut uses = self.0.iter().map(|(at, (last, step))| {
+            let gone = found.get(at)?.as_i64()?.checked_sub(*last)?;
+            (gone % step == 0).then_some(gone / step)
+        });
+        let first = uses.next()??;
+        uses.all(|other| other == Some(first)).then_some(first)
+    }
+
+    /// The same counters, at what this answer shows.
+    #[must_use]
+    pub fn from_here(&self, result: &Value) -> Self {
+        let found = facts(result);
+        let here = self.0.iter().filter_map(|(at, (_, step))| Some((at.clone(), (found.get(at)?.as_i64()?, *step))));
+        Self(here.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn answer(times: i64, clock: i64) -> Value {
+        json!({"structuredContent": {"times": times, "clock": clock, "principal": "alice"}})
+    }
+
+    #[test]
+    fn a_used_object_is_told_from_an_untouched_one_and_a_clock_tells_nothing() {
+        let marks = Marks::of(&answer(1, 10), &answer(2, 11), &answer(1, 12));
+        assert!(marks.show_use(&answer(2, 13)) && !marks.show_none(&answer(2, 13)));
+        assert!(marks.show_none(&answer(1, 11)) && !marks.show_use(&answer(1, 11)));
+        assert!(!marks.show_use(&answer(3, 13)));
+        let silent = Marks::of(&answer(1, 10), &answer(1, 11), &answer(1, 12));
+        assert!(!silent.show_use(&answer(1, 13)) && !silent.show_none(&answer(1, 13)));
+    }
+
+    #[test]
+    fn uses_are_counted_by_what_steps_evenly() {
+        let counters = Counters::of([&answer(1, 10), &answer(2, 11), &answer(3, 13)]);
+        assert_eq!([4, 5, 3].map(|times| counters.uses_until(&answer(times, 99))), [Some(1), Some(2), Some(0)]);
+        assert_eq!(counters.from_here(&answer(5, 99)).uses_until(&answer(6, 99)), Some(1));
+        assert!(Counters::of([&answer(1, 10), &answer(1, 11), &answer(1, 13)]).is_empty());
+    }
+
+    #[test]
+    fn counters_that_disagree_count_nothing() {
+        let counters = Counters::of([&answer(1, 10), &answer(2, 11), &answer(3, 12)]);
+        assert_eq!(counters.uses_until(&answer(5, 14)), Some(2));
+        assert_eq!(counters.uses_until(&answer(5, 13)), None);
+        let by_two = Counters::of([&answer(1, 0), &answer(3, 0), &answer(5, 0)]);
+        assert_eq!(by_two.uses_until(&answer(8, 0)), None);
+    }
+}
