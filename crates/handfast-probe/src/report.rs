@@ -220,6 +220,8 @@ fn reason_is_absence(reason: Reason) -> bool {
             | Reason::VerbNotOffered
             | Reason::NoOauthSeen
             | Reason::NoSignatureSeen
+            | Reason::NoApprovalAsked
+            | Reason::QuestionsNameNothing
             | Reason::NeedsIdentityWrongAudience
             | Reason::NeedsIdentityClientIdAudience
             | Reason::NeedsIdentityExpired

@@ -144,6 +144,26 @@ reasons! {
     StateNotBound = "state-not-bound",
     /// A state does for nobody and nothing but what it was issued for.
     StateBound = "state-bound",
+    /// What needs an approval was done, and nobody was asked.
+    ApprovalNotAsked = "approval-not-asked",
+    /// What a user declined was done.
+    DeclinedYetDone = "declined-yet-done",
+    /// Nothing is done without an approval, or with another's.
+    ApprovalHeld = "approval-held",
+    /// An answer to the question about one object was taken for another.
+    ForeignAnswerTaken = "foreign-answer-taken",
+    /// No question says in its answers what it is about.
+    QuestionsNameNothing = "questions-name-nothing",
+    /// A client was asked what it had not declared that it can answer.
+    UndeclaredKindAsked = "undeclared-kind-asked",
+    /// A client is asked nothing that it did not declare.
+    DeclaredKindsOnly = "declared-kinds-only",
+    /// No question asks for an approval.
+    NoApprovalAsked = "no-approval-asked",
+    /// What is declined is answered as what is approved, and nothing shows whether it was done.
+    ApprovalWitnessUnusable = "approval-witness-unusable",
+    /// The question carries no state: an answer that nobody asked for is the same request as one that was asked for.
+    QuestionWithoutState = "question-without-state",
     /// What should have been refused, so that the refusal could be looked at, was not.
     NothingWasRefused = "nothing-was-refused",
     /// The server does not take this verb.
@@ -326,6 +346,17 @@ impl ControlPlan {
     pub fn accepts(&mut self, answer: &Answer, otherwise: impl FnOnce(String) -> Halt) -> Result<(), Halt> {
         match &answer.disposition {
             Disposition::Accepted => {
+                self.accepted += 1;
+                Ok(())
+            }
+            _ => Err(answer.unclear().unwrap_or_else(|| otherwise(answer.said()))),
+        }
+    }
+
+    /// A control that must be asked something. `otherwise` says what its failure means.
+    pub fn asks(&mut self, answer: &Answer, otherwise: impl FnOnce(String) -> Halt) -> Result<(), Halt> {
+        match &answer.disposition {
+            Disposition::Asked(_) => {
                 self.accepted += 1;
                 Ok(())
             }

@@ -59,6 +59,21 @@ pub(crate) trait Guards: Send + Sync {
         true
     }
 
+    /// Whether a no leaves it undone; `why` is how it was said.
+    fn heeds(&self, _why: &str) -> bool {
+        true
+    }
+
+    /// Whether an answer has to name what the question is about, where the question wants that.
+    fn compares_name(&self) -> bool {
+        true
+    }
+
+    /// Whether a client is asked only what it declared that it can answer.
+    fn minds_capabilities(&self) -> bool {
+        true
+    }
+
     /// Writes a state that will come back through somebody else's hands.
     fn seal(&self, claims: &Claims, key: &Key) -> String {
         state::signed(claims, key)

@@ -92,6 +92,8 @@ pub(crate) enum Asks {
     Confirm,
     /// First the form `confirm`, then the form `reason`.
     ConfirmThenReason,
+    /// One form: which workspace it is about, from a list of one.
+    Name,
     /// A visit to a page.
     Url,
     /// A completion and the roots, both at once.

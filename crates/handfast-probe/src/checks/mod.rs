@@ -1,6 +1,7 @@
 //! The catalogue.
 
 mod apart;
+pub mod approval;
 pub mod handle;
 pub mod session;
 pub mod state;
@@ -14,7 +15,13 @@ use crate::{
 
 /// Every check, family by family.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    handle::CHECKS.iter().chain(state::CHECKS).chain(session::CHECKS).chain(token::CHECKS).copied()
+    handle::CHECKS
+        .iter()
+        .chain(state::CHECKS)
+        .chain(approval::CHECKS)
+        .chain(session::CHECKS)
+        .chain(token::CHECKS)
+        .copied()
 }
 
 /// The check with this id.

@@ -48,7 +48,7 @@ impl<'t> Line<'t> {
 }
 
 /// What a further check says of most twins, by the beginning of its id; the longest that fits counts.
-const USUAL: &[(&str, &str)] = &[];
+const USUAL: &[(&str, &str)] = &[("answers-", "skipped questions-name-nothing")];
 
 /// Further checks that ask for HTTP.
 const HTTP_ONLY: &[&str] = &[];
@@ -65,6 +65,11 @@ fn has_a_column(id: &str) -> bool {
 fn usual<'t>(id: &str, firsts: [&'t str; 2]) -> &'t str {
     let of_most = USUAL.iter().filter(|(start, _)| id.starts_with(start)).max_by_key(|(start, _)| start.len());
     let first = ["handle-", "state-"].iter().position(|family| id.starts_with(family)).map(|at| firsts[at]);
+    // Where nothing returns a state, nothing asks for an approval either.
+    let asks = ["approval-", "decline-", "answers-", "asks-"].iter().any(|start| id.starts_with(start));
+    if asks && firsts[1].starts_with("skipped") {
+        return firsts[1];
+    }
     match (of_most, first) {
         (Some((_, said)), _) => said,
         (None, Some(first)) if first.starts_with("skipped") => first,
@@ -148,7 +153,11 @@ pub(crate) fn rewritten(table: &str, seen: &[(String, String)]) -> String {
         let cells: Vec<&str> = found.split('|').map(str::trim).collect();
         let [handle, state, sessions, tokens, ref further @ ..] = cells[..] else { return line.to_owned() };
         let tokens = if tokens == UNREAD { "unread" } else { tokens };
-        let further = further.first().map(|further| format!(" | {further}")).unwrap_or_default();
+        let further = further
+            .first()
+            .filter(|further| !further.is_empty())
+            .map(|further| format!(" | {further}"))
+            .unwrap_or_default();
         format!("{twin:<26} | {handle:<57} | {state:<42} | {sessions} | {tokens}{further}")
     };
     let lines: Vec<String> = table.lines().map(line).collect();

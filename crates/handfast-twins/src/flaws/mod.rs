@@ -1,5 +1,6 @@
 //! The list of twins. A new flaw is a file here, a `mod` line and an entry; what it leaves out is one guard.
 
+mod approvals;
 mod business_rules;
 mod display_state;
 mod doors;
@@ -114,7 +115,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 110] = [
+static TWINS: [Twin; 114] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -151,6 +152,10 @@ static TWINS: [Twin; 110] = [
     twin("url-elicitation", "sound; asks for a visit to a page", sound::url_elicitation),
     twin("asks-sampling-and-roots", "sound; asks for a completion and for the roots", sound::sampling_and_roots),
     twin("bare-answers", "flawed; asks in the older form and takes only the bare value", flawed::bare_answers),
+    twin("names-object", "sound; asks which workspace is meant", approvals::names_object),
+    twin("any-name", "asks which workspace is meant, and takes the name of any", approvals::any_name),
+    twin("ignores-decline", "only an unticked box is a no; whoever declines or dismisses the question agrees", approvals::ignores_decline),
+    twin("asks-undeclared", "asks a client what it cannot answer", approvals::asks_undeclared),
     // What a handle opens, and for whom
     twin("get-or-create", "a handle never minted is honoured, and objects are shared", names::get_or_create),
     twin("partitioned", "a handle never minted is honoured, in a name space of one's own", names::partitioned),

@@ -1,9 +1,9 @@
 //! `requestState`: what a server hands to a client between two rounds of one request.
 
-mod flow;
+pub(super) mod flow;
 mod foreign_principal;
 mod loan;
-mod origins;
+pub(super) mod origins;
 mod tampered;
 
 use crate::check::Check;
