@@ -70,7 +70,7 @@ impl Who {
     ];
 
     /// Those whom a profile may name and no check tries yet.
-    pub const UNUSED: [Self; 3] = [Self::NewToken, Self::OtherClient, Self::Anonymous];
+    pub const UNUSED: [Self; 2] = [Self::OtherClient, Self::Anonymous];
 
     /// Those whose token the probe makes of A's, where that one is signed.
     pub const FORGED: [Self; 5] =

@@ -221,6 +221,8 @@ fn reason_is_absence(reason: Reason) -> bool {
             | Reason::NoOauthSeen
             | Reason::NoSignatureSeen
             | Reason::NoApprovalAsked
+            | Reason::NoTaskReturned
+            | Reason::NeedsIdentityANewToken
             | Reason::QuestionsNameNothing
             | Reason::NeedsIdentityWrongAudience
             | Reason::NeedsIdentityClientIdAudience

@@ -164,6 +164,28 @@ reasons! {
     ApprovalWitnessUnusable = "approval-witness-unusable",
     /// The question carries no state: an answer that nobody asked for is the same request as one that was asked for.
     QuestionWithoutState = "question-without-state",
+    /// A task of A's answered to B.
+    TaskNotBound = "task-not-bound",
+    /// A's task was refused to B.
+    TaskBound = "task-bound",
+    /// A list of tasks shows A's to B.
+    TaskListedToOthers = "task-listed-to-others",
+    /// There is no list of tasks, or none that shows one user's to another.
+    TasksNotListed = "tasks-not-listed",
+    /// A's task was refused to A with a new token.
+    TaskOverbound = "task-overbound",
+    /// A's task is A's with a new token as well.
+    TaskReachable = "task-reachable",
+    /// The next task id was foretold.
+    TaskForetold = "task-foretold",
+    /// No task id was foretold.
+    TaskNotForetold = "task-not-foretold",
+    /// No tool answers with a task.
+    NoTaskReturned = "no-task-returned",
+    /// What is done to a task leaves no trace that its owner could see.
+    TaskWitnessUnusable = "task-witness-unusable",
+    /// The profile names no new token of A's.
+    NeedsIdentityANewToken = "needs-identity:a-new-token",
     /// What should have been refused, so that the refusal could be looked at, was not.
     NothingWasRefused = "nothing-was-refused",
     /// The server does not take this verb.

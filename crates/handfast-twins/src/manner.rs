@@ -15,6 +15,8 @@ pub(crate) struct Manner {
     pub(crate) keeps_reason: bool,
     /// Tool results come as tasks, where the client knows tasks.
     pub(crate) answers_with_tasks: bool,
+    /// There is a list of tasks, as in the older revision.
+    pub(crate) lists_tasks: bool,
     /// What of a workspace answers show, besides its handle and its owner.
     pub(crate) view: View,
     /// Answers name the owner.
@@ -110,6 +112,7 @@ impl Manner {
         resource_asks: false,
         keeps_reason: false,
         answers_with_tasks: false,
+        lists_tasks: false,
         view: View::Whole,
         shows_owner: true,
         refers_to_owner: false,

@@ -5,6 +5,7 @@ pub mod approval;
 pub mod handle;
 pub mod session;
 pub mod state;
+pub mod task;
 pub mod token;
 
 use crate::{
@@ -19,6 +20,7 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
         .iter()
         .chain(state::CHECKS)
         .chain(approval::CHECKS)
+        .chain(task::CHECKS)
         .chain(session::CHECKS)
         .chain(token::CHECKS)
         .copied()

@@ -48,7 +48,7 @@ impl<'t> Line<'t> {
 }
 
 /// What a further check says of most twins, by the beginning of its id; the longest that fits counts.
-const USUAL: &[(&str, &str)] = &[("answers-", "skipped questions-name-nothing")];
+const USUAL: &[(&str, &str)] = &[("answers-", "skipped questions-name-nothing"), ("task-", "skipped no-task-returned")];
 
 /// Further checks that ask for HTTP.
 const HTTP_ONLY: &[&str] = &[];

@@ -16,6 +16,7 @@ mod sessions;
 mod shared;
 mod sound;
 mod surfaces;
+mod tasks;
 mod tokens;
 mod unbound;
 mod unsigned;
@@ -115,7 +116,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 114] = [
+static TWINS: [Twin; 121] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -187,6 +188,13 @@ static TWINS: [Twin; 114] = [
     twin("unlabelled", "sound; what is minted holds nothing of the caller's, and no owner is shown", sound::unlabelled),
     twin("unlabelled-flawed", "as above, and flawed", flawed::unlabelled),
     twin("task", "flawed; answers tools by tasks", flawed::task),
+    twin("tasks", "sound; answers tools by tasks", sound::tasks),
+    twin("task-for-anybody", "whoever has the id of a task is told how it ended", tasks::for_anybody),
+    twin("task-cancelled-by-anybody", "whoever has the id of a task ends it", tasks::cancelled_by_anybody),
+    twin("tasks-listed", "sound; lists the tasks of a caller to that caller", sound::own_tasks_listed),
+    twin("tasks-listed-to-anybody", "lists everybody's tasks to everybody", tasks::listed_to_anybody),
+    twin("task-of-one-token", "a task is lost with the token with which it was begun", tasks::of_one_token),
+    twin("counted-tasks", "the ids of tasks count up", tasks::counted),
     twin("flaky", "every second foreign use is refused", unsteady::flaky),
     twin("noisy", "sound; on stdio it prints between messages and answers out of order", sound::noisy),
     twin("slow-start", "sound; on stdio it answers only after 300 ms", sound::slow_start),
