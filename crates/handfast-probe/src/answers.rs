@@ -70,6 +70,77 @@ fn content(schema: &Value, canary: &Canary, fixed: &BTreeMap<String, Value>) -> 
     Value::Object(made)
 }
 
+/// A way of not agreeing to a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum No {
+    /// "User explicitly declined the request."
+    Decline,
+    /// "User dismissed without making an explicit choice."
+    Cancel,
+    /// The form is submitted, and its booleans say no.
+    Boolean,
+}
+
+impl No {
+    /// As reports name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Decline => "decline",
+            Self::Cancel => "cancel",
+            Self::Boolean => "a boolean no",
+        }
+    }
+}
+
+/// Takes the consent out of answers that agree. `false` where they hold nothing that could be refused in this way.
+pub fn refuse(asked: &InputRequired, no: No, answers: &mut Object) -> bool {
+    let mut refused = false;
+    for (key, answer) in answers.iter_mut() {
+        if !asked.requests.get(key).is_some_and(is_elicitation) {
+            continue;
+        }
+        match no {
+            No::Decline | No::Cancel => {
+                *answer = json!({"action": no.word()});
+                refused = true;
+            }
+            No::Boolean => {
+                let members = answer.get_mut("content").and_then(Value::as_object_mut);
+                for value in members.into_iter().flat_map(|members| members.values_mut()) {
+                    if let Value::Bool(agreed) = value {
+                        *agreed = !*agreed;
+                        refused = true;
+                    }
+                }
+            }
+        }
+    }
+    refused
+}
+
+/// Whether a question is one for consent, and not for information alone: there is a yes in it, or nothing to fill in, or its
+/// message speaks of consent. An answer that nobody asked for gives away nothing where only a name was wanted.
+pub fn wants_consent(request: &Value) -> bool {
+    let params = request.get("params").unwrap_or(request);
+    if !is_elicitation(request) {
+        return false;
+    }
+    let schema = params.get("requestedSchema").or_else(|| params.get("schema")).unwrap_or(&Value::Null);
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let has_a_yes = |property: &Value| {
+        property.get("type").and_then(Value::as_str) == Some("boolean")
+            || choices(property).iter().any(|choice| choice.as_str().is_some_and(agrees))
+    };
+    let message = params.get("message").and_then(Value::as_str).unwrap_or_default();
+    properties.is_none_or(|properties| properties.is_empty() || properties.values().any(has_a_yes))
+        || names::words(message).iter().any(|word| CONSENTING.contains(&word.as_str()))
+}
+
+/// Whether a question is one that a user may decline.
+fn is_elicitation(request: &Value) -> bool {
+    !matches!(request.get("method").and_then(Value::as_str), Some("sampling/createMessage" | "roots/list"))
+}
+
 /// What a form lets choose from: `enum`, or the constants of `oneOf` and `anyOf`.
 fn choices(property: &Value) -> Vec<Value> {
     let listed = property.get("enum").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -96,6 +167,23 @@ fn bare(key: &str, schema: &Value, content: Value) -> Value {
 }
 
 const REFUSING: [&str; 8] = ["cancel", "decline", "abort", "reject", "refuse", "deny", "skip", "stop"];
+
+const CONSENTING: [&str; 14] = [
+    "approve",
+    "approval",
+    "confirm",
+    "confirmation",
+    "consent",
+    "agree",
+    "allow",
+    "permit",
+    "authorize",
+    "authorise",
+    "sure",
+    "proceed",
+    "continue",
+    "irreversible",
+];
 
 #[cfg(test)]
 mod tests {
@@ -126,5 +214,55 @@ mod tests {
         let sampling = ask(json!({"method": "sampling/createMessage", "params": {}}), Form::Specified);
         assert_eq!((sampling["role"].as_str(), sampling.get("resultType")), (Some("assistant"), None));
         assert!(ask(json!({"method": "roots/list"}), Form::Specified)["roots"].is_array());
+    }
+
+    fn form(message: &str, properties: Value) -> Value {
+        json!({"method": "elicitation/create", "params": {"message": message, "requestedSchema": {"type": "object", "properties": properties}}})
+    }
+
+    #[test]
+    fn consent_is_told_from_information() {
+        for consent in [
+            form("Go on?", json!({"confirm": {"type": "boolean"}})),
+            form("Go on?", json!({"answer": {"enum": ["no", "yes"]}})),
+            form("Go on?", json!({})),
+            form("Are you sure? Say why.", json!({"reason": {"type": "string"}})),
+            json!({"method": "elicitation/create", "params": {"mode": "url", "url": "https://example.com", "message": ""}}),
+        ] {
+            assert!(wants_consent(&consent), "{consent}");
+        }
+        for other in [
+            form("What is your name?", json!({"name": {"type": "string"}})),
+            form("For how many?", json!({"guests": {"type": "integer"}, "room": {"enum": ["inside", "outside"]}})),
+            json!({"method": "sampling/createMessage", "params": {"message": "Are you sure?"}}),
+            json!({"method": "roots/list"}),
+        ] {
+            assert!(!wants_consent(&other), "{other}");
+        }
+    }
+
+    #[test]
+    fn consent_is_taken_out_of_answers_and_nothing_else_is() {
+        let mut requests = Object::new();
+        requests
+            .insert("confirm".into(), form("?", json!({"confirm": {"type": "boolean"}, "note": {"type": "string"}})));
+        requests.insert("roots".into(), json!({"method": "roots/list"}));
+        let asked = InputRequired { requests, state: None };
+        let agreed =
+            json!({"confirm": {"action": "accept", "content": {"confirm": true, "note": "x"}}, "roots": {"roots": []}});
+        let refused = |no: No| {
+            let mut answers = agreed.as_object().cloned().expect("an object");
+            (refuse(&asked, no, &mut answers), Value::Object(answers))
+        };
+        let declined = json!({"confirm": {"action": "decline"}, "roots": {"roots": []}});
+        assert_eq!(refused(No::Decline), (true, declined));
+        let unticked = json!({"confirm": {"action": "accept", "content": {"confirm": false, "note": "x"}}, "roots": {"roots": []}});
+        assert_eq!(refused(No::Boolean), (true, unticked));
+        let only_roots = InputRequired {
+            requests: asked.requests.iter().skip(1).map(|(k, v)| (k.clone(), v.clone())).collect(),
+            state: None,
+        };
+        let mut answers = agreed.as_object().cloned().expect("an object");
+        assert!(!refuse(&only_roots, No::Cancel, &mut answers));
     }
 }

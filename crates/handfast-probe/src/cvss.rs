@@ -24,6 +24,8 @@ pub const TAKEN_WITH_LUCK: &str = "CVSS:3.1/AV:N/AC:H/PR:N/UI:N/S:U/C:H/I:H/A:N"
 pub const TAKEN_BY_LURE: &str = "CVSS:3.1/AV:N/AC:L/PR:N/UI:R/S:U/C:H/I:H/A:N";
 /// One user sees, without any credential, what is another's.
 pub const SEEN_BY_ANYBODY: &str = "CVSS:3.1/AV:N/AC:L/PR:N/UI:N/S:U/C:H/I:N/A:N";
+/// What needs somebody's consent is done without it.
+pub const WITHOUT_CONSENT: &str = "CVSS:3.1/AV:N/AC:L/PR:L/UI:N/S:C/C:H/I:H/A:N";
 /// One user sees or changes a little of what is another's.
 pub const TOUCHED: &str = "CVSS:3.1/AV:N/AC:L/PR:L/UI:N/S:U/C:L/I:L/A:N";
 /// Something is accepted that should not be, and nothing shows what it does.
@@ -63,6 +65,7 @@ mod tests {
             (TAKEN_BY_ANYBODY, 9.1, Severity::Critical),
             (TAKEN_WITH_LUCK, 7.4, Severity::High),
             (TAKEN_BY_LURE, 8.1, Severity::High),
+            (WITHOUT_CONSENT, 9.6, Severity::Critical),
             (SEEN_BY_ANYBODY, 7.5, Severity::High),
             (TOUCHED, 5.4, Severity::Medium),
             (UNSHOWN, 4.3, Severity::Medium),

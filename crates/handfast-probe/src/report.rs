@@ -220,6 +220,10 @@ fn reason_is_absence(reason: Reason) -> bool {
             | Reason::VerbNotOffered
             | Reason::NoOauthSeen
             | Reason::NoSignatureSeen
+            | Reason::NoApprovalAsked
+            | Reason::NoTaskReturned
+            | Reason::NeedsIdentityANewToken
+            | Reason::QuestionsNameNothing
             | Reason::NeedsIdentityWrongAudience
             | Reason::NeedsIdentityClientIdAudience
             | Reason::NeedsIdentityExpired

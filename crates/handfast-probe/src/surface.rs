@@ -1,6 +1,6 @@
 //! What the server offers, as listed: tools, resource templates and prompts, with what of them may be called.
 
-use handfast_wire::message::Object;
+use handfast_wire::{message::Object, meta};
 use serde_json::Value;
 
 use crate::{
@@ -57,6 +57,8 @@ pub struct Surface {
     pub prompts: Vec<Prompt>,
     /// There is more than was read.
     pub cut: bool,
+    /// The server said that it may answer with a task.
+    pub tasks: bool,
 }
 
 impl Surface {
@@ -72,7 +74,9 @@ impl Surface {
 /// The reply to the first `tools/list` that brought no list.
 pub async fn list(target: &mut Target, handshake: &Handshake) -> Result<Surface, Reply> {
     let declared = |name: &str| handshake.capabilities.is_null() || handshake.capabilities.get(name).is_some();
-    let mut surface = Surface::default();
+    let extensions = handshake.capabilities.get("extensions");
+    let tasks = extensions.is_some_and(|extensions| extensions.get(meta::TASKS_EXTENSION).is_some());
+    let mut surface = Surface { tasks, ..Surface::default() };
     match pages(target, "tools/list", "tools").await {
         Ok((tools, cut)) => {
             surface.cut = cut;

@@ -2,7 +2,10 @@
 
 mod visit;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use handfast_wire::{
     message::Object,
@@ -47,6 +50,8 @@ pub struct Session<'p> {
     pub(crate) errand: Option<Errand>,
     /// Handles that fill the other arguments of a call: one for each caller and kind.
     pub(crate) purse: BTreeMap<(char, usize), Value>,
+    /// Tools that answered with a task.
+    pub(crate) answered_by_task: BTreeSet<String>,
     /// Kinds that are being minted right now: a profile may name a circle.
     pub(crate) minting: Vec<usize>,
     /// How long a check may wait for something to be over.
@@ -163,6 +168,7 @@ impl<'p> Session<'p> {
             form: Form::Specified,
             errand: None,
             purse: BTreeMap::new(),
+            answered_by_task: BTreeSet::new(),
             minting: Vec::new(),
             max_wait: run.max_wait,
             budget: Budget { calls_left: run.max_calls, calls_made: 0, deadline, silent_in_a_row: 0 },
@@ -240,10 +246,27 @@ impl<'t, 'p> Trial<'t, 'p> {
     /// # Errors
     /// A [`Halt`] when the run's bounds are reached or the server is gone.
     pub async fn call(&mut self, step: &str, who: Who, call: &Call) -> Result<Answer, Halt> {
+        self.make(step, who, call, true).await
+    }
+
+    /// One call and its answer as it comes: a task is left alone.
+    ///
+    /// # Errors
+    /// As [`Trial::call`].
+    pub async fn call_once(&mut self, step: &str, who: Who, call: &Call) -> Result<Answer, Halt> {
+        self.make(step, who, call, false).await
+    }
+
+    async fn make(&mut self, step: &str, who: Who, call: &Call, to_the_end: bool) -> Result<Answer, Halt> {
         (self.session.progress)(&format!("{step}: {} as {}", call.title(), who.label()));
         let reply = self.send(who, call).await?;
         let reply = match disposition::of(&reply) {
-            Disposition::Task(task) => self.follow(who, task).await?.unwrap_or(reply),
+            Disposition::Task(task) => {
+                let name = call.params.get("name").and_then(Value::as_str);
+                self.session.answered_by_task.extend(name.map(str::to_owned));
+                self.session.redactor.shorten(&task.id);
+                if to_the_end { self.follow(who, task).await?.unwrap_or(reply) } else { reply }
+            }
             _ => reply,
         };
         let disposition = disposition::of(&reply);

@@ -176,6 +176,48 @@ reasons! {
     StateEnds = "state-ends",
     /// It takes longer than the run may wait.
     NeedsWait = "needs-wait",
+    /// What needs an approval was done, and nobody was asked.
+    ApprovalNotAsked = "approval-not-asked",
+    /// What a user declined was done.
+    DeclinedYetDone = "declined-yet-done",
+    /// Nothing is done without an approval, or with another's.
+    ApprovalHeld = "approval-held",
+    /// An answer to the question about one object was taken for another.
+    ForeignAnswerTaken = "foreign-answer-taken",
+    /// No question says in its answers what it is about.
+    QuestionsNameNothing = "questions-name-nothing",
+    /// A client was asked what it had not declared that it can answer.
+    UndeclaredKindAsked = "undeclared-kind-asked",
+    /// A client is asked nothing that it did not declare.
+    DeclaredKindsOnly = "declared-kinds-only",
+    /// No question asks for an approval.
+    NoApprovalAsked = "no-approval-asked",
+    /// What is declined is answered as what is approved, and nothing shows whether it was done.
+    ApprovalWitnessUnusable = "approval-witness-unusable",
+    /// The question carries no state: an answer that nobody asked for is the same request as one that was asked for.
+    QuestionWithoutState = "question-without-state",
+    /// A task of A's answered to B.
+    TaskNotBound = "task-not-bound",
+    /// A's task was refused to B.
+    TaskBound = "task-bound",
+    /// A list of tasks shows A's to B.
+    TaskListedToOthers = "task-listed-to-others",
+    /// There is no list of tasks, or none that shows one user's to another.
+    TasksNotListed = "tasks-not-listed",
+    /// A's task was refused to A with a new token.
+    TaskOverbound = "task-overbound",
+    /// A's task is A's with a new token as well.
+    TaskReachable = "task-reachable",
+    /// The next task id was foretold.
+    TaskForetold = "task-foretold",
+    /// No task id was foretold.
+    TaskNotForetold = "task-not-foretold",
+    /// No tool answers with a task.
+    NoTaskReturned = "no-task-returned",
+    /// What is done to a task leaves no trace that its owner could see.
+    TaskWitnessUnusable = "task-witness-unusable",
+    /// The profile names no new token of A's.
+    NeedsIdentityANewToken = "needs-identity:a-new-token",
     /// What should have been refused, so that the refusal could be looked at, was not.
     NothingWasRefused = "nothing-was-refused",
     /// The server does not take this verb.
@@ -358,6 +400,17 @@ impl ControlPlan {
     pub fn accepts(&mut self, answer: &Answer, otherwise: impl FnOnce(String) -> Halt) -> Result<(), Halt> {
         match &answer.disposition {
             Disposition::Accepted => {
+                self.accepted += 1;
+                Ok(())
+            }
+            _ => Err(answer.unclear().unwrap_or_else(|| otherwise(answer.said()))),
+        }
+    }
+
+    /// A control that must be asked something. `otherwise` says what its failure means.
+    pub fn asks(&mut self, answer: &Answer, otherwise: impl FnOnce(String) -> Halt) -> Result<(), Halt> {
+        match &answer.disposition {
+            Disposition::Asked(_) => {
                 self.accepted += 1;
                 Ok(())
             }

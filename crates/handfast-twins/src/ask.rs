@@ -63,10 +63,12 @@ pub(crate) fn step(server: &Server, origin: &Origin<'_>) -> Result<Trip, Refused
     };
     let asks = server.manner().asks;
     let mut said = None;
+    let about = Some(origin.workspace.handle.as_str()).filter(|_| server.guards.compares_name());
     for question in question::of_round(asks, claims.round) {
-        match question.judge(answers.get(question.key())) {
+        match question.judge(answers.get(question.key()), about) {
             Judged::Yes(words) => said = words.or(said),
-            Judged::No(why) => return Ok(Trip::Undone(why)),
+            Judged::No(why) if server.guards.heeds(why) => return Ok(Trip::Undone(why)),
+            Judged::No(_) => {}
             Judged::Missing => return ask(server, origin, Claims { exp: now + STATE_LIFETIME, ..claims }),
             // The older form answers inside the tool result.
             Judged::Wrong(message) if asks == Asks::Bare => return Ok(Trip::Failed(message)),
@@ -108,10 +110,14 @@ fn first(server: &Server, origin: &Origin<'_>) -> Claims {
 
 fn ask(server: &Server, origin: &Origin<'_>, claims: Claims) -> Result<Trip, Refused> {
     let questions = question::of_round(server.manner().asks, claims.round);
-    declared(questions, origin.client)?;
+    if server.guards.minds_capabilities() {
+        declared(questions, origin.client)?;
+    }
     let about = format!("{} of {} items", origin.tool, claims.items);
-    let requests: Object =
-        questions.iter().map(|question| (question.key().to_owned(), question.request(&about))).collect();
+    let requests: Object = questions
+        .iter()
+        .map(|question| (question.key().to_owned(), question.request(&about, &claims.workspace_id)))
+        .collect();
     let state = server.guards.seal(&claims, &server.key);
     Ok(Trip::Asking(answer::result("input_required", json!({"inputRequests": requests, "requestState": state}))))
 }

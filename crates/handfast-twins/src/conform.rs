@@ -3,10 +3,10 @@
 use handfast_wire::{message::Object, meta};
 use serde_json::{Value, json};
 
-use crate::answer::Refused;
+use crate::{answer::Refused, manner::Manner};
 
 /// Every method that is implemented. All others do not exist.
-pub(crate) const METHODS: [&str; 9] = [
+pub(crate) const METHODS: [&str; 12] = [
     "server/discover",
     "tools/list",
     "tools/call",
@@ -16,6 +16,9 @@ pub(crate) const METHODS: [&str; 9] = [
     "resources/templates/list",
     "resources/read",
     "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+    "tasks/list",
 ];
 
 /// What the client declared on this request. "Servers MUST NOT infer capabilities from prior requests."
@@ -44,8 +47,12 @@ impl Capabilities<'_> {
 }
 
 /// Checks that the method exists.
-pub(crate) fn method(method: &str, with_tasks: bool) -> Result<(), Refused> {
-    if METHODS.contains(&method) && (with_tasks || !method.starts_with("tasks/")) {
+pub(crate) fn method(method: &str, manner: Manner) -> Result<(), Refused> {
+    let offered = match method {
+        "tasks/list" => manner.lists_tasks,
+        method => manner.answers_with_tasks || !method.starts_with("tasks/"),
+    };
+    if METHODS.contains(&method) && offered {
         Ok(())
     } else {
         Err(Refused::protocol(meta::METHOD_NOT_FOUND, 404, format!("method not found: {method}")))

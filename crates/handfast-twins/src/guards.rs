@@ -5,7 +5,8 @@ use crate::{
     caller::{Principal, Shown},
     manner::Manner,
     state::{self, BadState, Claims, Key, Retry},
-    workspaces::{Door, Workspace},
+    tasks::Deed,
+    workspaces::{self, Door, Workspace},
 };
 
 /// Everything that a server of this kind has to check, each with its sound answer.
@@ -57,6 +58,32 @@ pub(crate) trait Guards: Send + Sync {
     /// Whether answers without a state are answers to a question that was never asked.
     fn waits_to_be_asked(&self) -> bool {
         true
+    }
+
+    /// Whether a no leaves it undone; `why` is how it was said.
+    fn heeds(&self, _why: &str) -> bool {
+        true
+    }
+
+    /// Whether an answer has to name what the question is about, where the question wants that.
+    fn compares_name(&self) -> bool {
+        true
+    }
+
+    /// Whether a client is asked only what it declared that it can answer.
+    fn minds_capabilities(&self) -> bool {
+        true
+    }
+
+    /// Whether this caller may do this to somebody's task.
+    fn admits_to_task(&self, _deed: Deed, caller: &Principal, owner: &Principal) -> bool {
+        // "Servers MUST perform authentication and authorization checks on each task-related request."
+        caller == owner
+    }
+
+    /// What the task of this number is called.
+    fn task_id(&self, _number: u64) -> String {
+        format!("task-{}", workspaces::random_hex())
     }
 
     /// Writes a state that will come back through somebody else's hands.

@@ -185,8 +185,7 @@ pub(crate) fn respond(
         Ok(Message::Response(_)) => return refuse_shape("responses are not sent to servers"),
         Err(reply) => return reply,
     };
-    let with_tasks = server.manner().answers_with_tasks;
-    let outcome = conform::method(&request.method, with_tasks)
+    let outcome = conform::method(&request.method, server.manner())
         .and_then(|()| agree(headers, &request))
         .and_then(|()| server.answer(&request, caller));
     frame(answers, &request, outcome)

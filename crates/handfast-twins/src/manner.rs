@@ -15,6 +15,8 @@ pub(crate) struct Manner {
     pub(crate) keeps_reason: bool,
     /// Tool results come as tasks, where the client knows tasks.
     pub(crate) answers_with_tasks: bool,
+    /// There is a list of tasks, as in the older revision.
+    pub(crate) lists_tasks: bool,
     /// What of a workspace answers show, besides its handle and its owner.
     pub(crate) view: View,
     /// Answers name the owner.
@@ -92,6 +94,8 @@ pub(crate) enum Asks {
     Confirm,
     /// First the form `confirm`, then the form `reason`.
     ConfirmThenReason,
+    /// One form: which workspace it is about, from a list of one.
+    Name,
     /// A visit to a page.
     Url,
     /// A completion and the roots, both at once.
@@ -108,6 +112,7 @@ impl Manner {
         resource_asks: false,
         keeps_reason: false,
         answers_with_tasks: false,
+        lists_tasks: false,
         view: View::Whole,
         shows_owner: true,
         refers_to_owner: false,

@@ -8,6 +8,7 @@ use crate::{conform::Capabilities, manner::Asks};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Question {
     Confirm,
+    Name,
     Reason,
     Visit,
     Completion,
@@ -33,6 +34,7 @@ pub(crate) fn of_round(asks: Asks, round: u64) -> &'static [Question] {
     match asks {
         Asks::ConfirmThenReason if round > 1 => &[Question::Reason],
         Asks::Confirm | Asks::ConfirmThenReason => &[Question::Confirm],
+        Asks::Name => &[Question::Name],
         Asks::Url => &[Question::Visit],
         Asks::SamplingAndRoots => &[Question::Completion, Question::Roots],
         Asks::Bare => &[Question::Bare],
@@ -48,6 +50,7 @@ impl Question {
     pub(crate) fn key(self) -> &'static str {
         match self {
             Self::Confirm | Self::Bare => "confirm",
+            Self::Name => "name",
             Self::Reason => "reason",
             Self::Visit => "visit",
             Self::Completion => "completion",
@@ -55,9 +58,18 @@ impl Question {
         }
     }
 
-    /// The request to embed.
-    pub(crate) fn request(self, about: &str) -> Value {
+    /// The request to embed, about something that is done to this workspace.
+    pub(crate) fn request(self, about: &str, handle: &str) -> Value {
         match self {
+            Self::Name => json!({"method": "elicitation/create", "params": {
+                "mode": "form",
+                "message": format!("Confirm which workspace you mean, to go on with {about}."),
+                "requestedSchema": {
+                    "type": "object",
+                    "properties": {"workspace": {"type": "string", "enum": [handle], "title": "The workspace"}},
+                    "required": ["workspace"]
+                }
+            }}),
             Self::Confirm => json!({"method": "elicitation/create", "params": {
                 "mode": "form",
                 "message": format!("Go on with {about}?"),
@@ -96,7 +108,7 @@ impl Question {
     /// Whether the client said that it can answer this.
     pub(crate) fn answerable(self, client: &Capabilities<'_>) -> bool {
         match self {
-            Self::Confirm | Self::Reason | Self::Bare => client.form(),
+            Self::Confirm | Self::Name | Self::Reason | Self::Bare => client.form(),
             Self::Visit => client.url(),
             Self::Completion => client.has("sampling"),
             Self::Roots => client.has("roots"),
@@ -106,21 +118,27 @@ impl Question {
     /// The capability to name in -32021.
     pub(crate) fn requires(self) -> (&'static str, Value) {
         match self {
-            Self::Confirm | Self::Reason | Self::Bare => ("elicitation", json!({"form": {}})),
+            Self::Confirm | Self::Name | Self::Reason | Self::Bare => ("elicitation", json!({"form": {}})),
             Self::Visit => ("elicitation", json!({"url": {}})),
             Self::Completion => ("sampling", json!({})),
             Self::Roots => ("roots", json!({})),
         }
     }
 
-    /// Reads an answer.
-    pub(crate) fn judge(self, answer: Option<&Value>) -> Judged {
+    /// Reads an answer. `about` is the workspace that it has to name, if it has to.
+    pub(crate) fn judge(self, answer: Option<&Value>, about: Option<&str>) -> Judged {
         let Some(answer) = answer else { return Judged::Missing };
         match self {
             Self::Confirm => elicited(answer, |content| match content.get("confirm") {
                 Some(Value::Bool(true)) => Judged::Yes(None),
                 Some(Value::Bool(false)) => Judged::No("not confirmed"),
                 _ => Judged::Wrong("inputResponses.confirm: `content.confirm` must be a boolean".into()),
+            }),
+            Self::Name => elicited(answer, |content| match content.get("workspace").and_then(Value::as_str) {
+                Some(named) if about.is_none_or(|about| about == named) => Judged::Yes(None),
+                _ => Judged::Wrong(
+                    "inputResponses.name: `content.workspace` must be the workspace that was asked about".into(),
+                ),
             }),
             Self::Reason => elicited(answer, |content| match content.get("reason").and_then(Value::as_str) {
                 Some(reason) if (1..=200).contains(&reason.chars().count()) => Judged::Yes(Some(reason.to_owned())),

@@ -70,7 +70,7 @@ impl Server {
     pub(crate) fn answer(&self, request: &Request, caller: &Principal) -> Result<Value, Refused> {
         let Request { method, params, .. } = request;
         let manner = self.manner();
-        conform::method(method, manner.answers_with_tasks)?;
+        conform::method(method, manner)?;
         let client = conform::metadata(params)?;
         match method.as_str() {
             "server/discover" => Ok(surface::discover(manner.answers_with_tasks)),
@@ -82,11 +82,11 @@ impl Server {
                 let result = tools::call(self, caller, &client, params)?;
                 let finished = result["resultType"] == "complete";
                 let as_task = manner.answers_with_tasks && client.tasks() && finished;
-                Ok(if as_task { self.tasks.begin(caller, result) } else { result })
+                Ok(if as_task { self.tasks.begin(&*self.guards, caller, result) } else { result })
             }
             "prompts/get" => prompts::prompt(self, caller, &client, params),
             "resources/read" => prompts::resource(self, caller, &client, params),
-            _ => self.tasks.fetch(caller, params),
+            _ => self.tasks.answer(&*self.guards, method, caller, params),
         }
     }
 

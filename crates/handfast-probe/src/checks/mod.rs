@@ -1,9 +1,11 @@
 //! The catalogue.
 
 mod apart;
+pub mod approval;
 pub mod handle;
 pub mod session;
 pub mod state;
+pub mod task;
 pub mod token;
 
 use crate::{
@@ -14,7 +16,14 @@ use crate::{
 
 /// Every check, family by family.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    handle::CHECKS.iter().chain(state::CHECKS).chain(session::CHECKS).chain(token::CHECKS).copied()
+    handle::CHECKS
+        .iter()
+        .chain(state::CHECKS)
+        .chain(approval::CHECKS)
+        .chain(task::CHECKS)
+        .chain(session::CHECKS)
+        .chain(token::CHECKS)
+        .copied()
 }
 
 /// The check with this id.

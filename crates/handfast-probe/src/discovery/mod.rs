@@ -303,7 +303,7 @@ pub fn tool_call(tool: &Tool, arguments: Object) -> Call {
     params.insert("name".into(), tool.name.clone().into());
     let param_headers = headers::params(&tool.input, &arguments);
     params.insert("arguments".into(), arguments);
-    Call { method: "tools/call".to_owned(), params, param_headers }
+    Call { param_headers, ..Call::new("tools/call", params) }
 }
 
 /// Values for the required arguments of a tool that take handles of other kinds, minted for this caller where needed, and

@@ -117,12 +117,21 @@ pub struct Call {
     pub params: Object,
     /// `Mcp-Param-*` headers that the tool's schema asks for.
     pub param_headers: Vec<(String, String)>,
+    /// What the client declares that it can do (2026-07-28 only); everything where nothing is said.
+    pub capabilities: Option<Value>,
 }
 
 impl Call {
     /// A call without header mirrors.
     pub fn new(method: &str, params: Object) -> Self {
-        Self { method: method.to_owned(), params, param_headers: Vec::new() }
+        Self { method: method.to_owned(), params, param_headers: Vec::new(), capabilities: None }
+    }
+
+    /// The same call by a client that can do this and nothing else.
+    #[must_use]
+    pub fn declaring(mut self, capabilities: Value) -> Self {
+        self.capabilities = Some(capabilities);
+        self
     }
 
     /// `tools/call` and its like by name: `tools/call read_basket`.
@@ -239,7 +248,10 @@ impl Target {
         self.next_id += 1;
         let mut params = call.params.clone();
         let mut own = match modern {
-            true => meta::modern(meta::every_capability(), CLIENT_NAME, env!("CARGO_PKG_VERSION")),
+            true => {
+                let capabilities = call.capabilities.clone().unwrap_or_else(meta::every_capability);
+                meta::modern(capabilities, CLIENT_NAME, env!("CARGO_PKG_VERSION"))
+            }
             false => Object::new(),
         };
         if let (Wire::Stdio(_), Some(principal)) = (&self.wire, identity.credential()) {

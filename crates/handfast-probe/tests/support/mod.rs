@@ -49,7 +49,8 @@ pub(crate) fn whole_run_on(url: &str) -> Run {
         .with(Who::OtherTenant, "acme-carol".into())
         .with(Who::Expired, "expired-alice".into())
         .with(Who::WrongAudience, "elsewhere-alice".into())
-        .with(Who::ClientIdAudience, "client-alice".into());
+        .with(Who::ClientIdAudience, "client-alice".into())
+        .with(Who::NewToken, "renewed-alice".into());
     let mut run = Run::new(address, identities);
     run.options.timeout = Duration::from_secs(20);
     run
@@ -66,7 +67,8 @@ pub(crate) fn whole_run_of(twin: &handfast_twins::Twin, url: &str) -> Run {
         .with(Who::OtherTenant, token("acme-carol"))
         .with(Who::Expired, token("expired-alice"))
         .with(Who::WrongAudience, token("elsewhere-alice"))
-        .with(Who::ClientIdAudience, token("client-alice"));
+        .with(Who::ClientIdAudience, token("client-alice"))
+        .with(Who::NewToken, token("renewed-alice"));
     Run { identities, ..run }
 }
 

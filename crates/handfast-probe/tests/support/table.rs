@@ -48,7 +48,11 @@ impl<'t> Line<'t> {
 }
 
 /// What a further check says of most twins, by the beginning of its id; the longest that fits counts.
-const USUAL: &[(&str, &str)] = &[("state-outlives-expiry", "skipped needs-wait")];
+const USUAL: &[(&str, &str)] = &[
+    ("state-outlives-expiry", "skipped needs-wait"),
+    ("answers-", "skipped questions-name-nothing"),
+    ("task-", "skipped no-task-returned"),
+];
 
 /// Further checks that ask for HTTP.
 const HTTP_ONLY: &[&str] = &["handle-lost"];
@@ -65,6 +69,11 @@ fn has_a_column(id: &str) -> bool {
 fn usual<'t>(id: &str, firsts: [&'t str; 2]) -> &'t str {
     let of_most = USUAL.iter().filter(|(start, _)| id.starts_with(start)).max_by_key(|(start, _)| start.len());
     let first = ["handle-", "state-"].iter().position(|family| id.starts_with(family)).map(|at| firsts[at]);
+    // Where nothing returns a state, nothing asks for an approval either.
+    let asks = ["approval-", "decline-", "answers-", "asks-"].iter().any(|start| id.starts_with(start));
+    if asks && firsts[1].starts_with("skipped") {
+        return firsts[1];
+    }
     match (of_most, first) {
         // Where there is nothing to test, that is said of the whole family.
         (_, Some(first)) if first.starts_with("skipped no") => first,

@@ -1,5 +1,6 @@
 //! The list of twins. A new flaw is a file here, a `mod` line and an entry; what it leaves out is one guard.
 
+mod approvals;
 mod bindings;
 mod business_rules;
 mod display_state;
@@ -16,6 +17,7 @@ mod sessions;
 mod shared;
 mod sound;
 mod surfaces;
+mod tasks;
 mod tokens;
 mod unbound;
 mod unsigned;
@@ -115,7 +117,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 118] = [
+static TWINS: [Twin; 129] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -155,6 +157,10 @@ static TWINS: [Twin; 118] = [
     twin("url-elicitation", "sound; asks for a visit to a page", sound::url_elicitation),
     twin("asks-sampling-and-roots", "sound; asks for a completion and for the roots", sound::sampling_and_roots),
     twin("bare-answers", "flawed; asks in the older form and takes only the bare value", flawed::bare_answers),
+    twin("names-object", "sound; asks which workspace is meant", approvals::names_object),
+    twin("any-name", "asks which workspace is meant, and takes the name of any", approvals::any_name),
+    twin("ignores-decline", "only an unticked box is a no; whoever declines or dismisses the question agrees", approvals::ignores_decline),
+    twin("asks-undeclared", "asks a client what it cannot answer", approvals::asks_undeclared),
     // What a handle opens, and for whom
     twin("get-or-create", "a handle never minted is honoured, and objects are shared", names::get_or_create),
     twin("partitioned", "a handle never minted is honoured, in a name space of one's own", names::partitioned),
@@ -191,6 +197,13 @@ static TWINS: [Twin; 118] = [
     twin("unlabelled", "sound; what is minted holds nothing of the caller's, and no owner is shown", sound::unlabelled),
     twin("unlabelled-flawed", "as above, and flawed", flawed::unlabelled),
     twin("task", "flawed; answers tools by tasks", flawed::task),
+    twin("tasks", "sound; answers tools by tasks", sound::tasks),
+    twin("task-for-anybody", "whoever has the id of a task is told how it ended", tasks::for_anybody),
+    twin("task-cancelled-by-anybody", "whoever has the id of a task ends it", tasks::cancelled_by_anybody),
+    twin("tasks-listed", "sound; lists the tasks of a caller to that caller", sound::own_tasks_listed),
+    twin("tasks-listed-to-anybody", "lists everybody's tasks to everybody", tasks::listed_to_anybody),
+    twin("task-of-one-token", "a task is lost with the token with which it was begun", tasks::of_one_token),
+    twin("counted-tasks", "the ids of tasks count up", tasks::counted),
     twin("flaky", "every second foreign use is refused", unsteady::flaky),
     twin("noisy", "sound; on stdio it prints between messages and answers out of order", sound::noisy),
     twin("slow-start", "sound; on stdio it answers only after 300 ms", sound::slow_start),

@@ -18,6 +18,14 @@ pub(super) fn plain() -> Box<dyn Guards> {
     Box::new(Sound(Manner::PLAIN))
 }
 
+pub(super) fn tasks() -> Box<dyn Guards> {
+    Box::new(Sound(super::tasks::TASKS))
+}
+
+pub(super) fn own_tasks_listed() -> Box<dyn Guards> {
+    Box::new(Sound(super::tasks::LISTED))
+}
+
 pub(super) fn two_rounds() -> Box<dyn Guards> {
     Box::new(Sound(Manner { asks: Asks::ConfirmThenReason, ..Manner::PLAIN }))
 }

@@ -17,28 +17,28 @@ use serde_json::Value;
 
 /// A flow, and the round whose state is altered.
 #[derive(Debug, Clone)]
-pub(super) struct Flow {
-    pub(super) origin: Origin,
-    pub(super) round: usize,
+pub(in crate::checks) struct Flow {
+    pub(in crate::checks) origin: Origin,
+    pub(in crate::checks) round: usize,
     /// Two honest flows said the same: then an accepted alteration has to say it as well.
-    pub(super) steady: bool,
+    pub(in crate::checks) steady: bool,
     /// The other calls that make the server ask.
     pub(super) siblings: Vec<Origin>,
 }
 
 /// A flow that was carried to its end, or as far as it went.
 #[derive(Debug, Clone)]
-pub(super) struct Played {
+pub(in crate::checks) struct Played {
     /// What was asked, round by round.
-    pub(super) rounds: Vec<InputRequired>,
+    pub(in crate::checks) rounds: Vec<InputRequired>,
     /// The exchange that began it.
-    pub(super) first_step: usize,
+    pub(in crate::checks) first_step: usize,
     /// The last answer.
-    pub(super) answer: Answer,
+    pub(in crate::checks) answer: Answer,
     /// The state that was presented in the altered round.
-    pub(super) presented: String,
+    pub(in crate::checks) presented: String,
     /// Whether the altered state was presented at all.
-    pub(super) altered: bool,
+    pub(in crate::checks) altered: bool,
 }
 
 /// What an altered state came to.
@@ -57,15 +57,15 @@ pub(super) enum Outcome {
 }
 
 /// Alters a state; `None` where it cannot be altered in this way.
-pub(super) type Alter<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
+pub(in crate::checks) type Alter<'a> = &'a mut dyn FnMut(&str) -> Option<String>;
 
 impl Flow {
-    pub(super) fn new(origin: Origin) -> Self {
+    pub(in crate::checks) fn new(origin: Origin) -> Self {
         Self { origin, round: 0, steady: true, siblings: Vec::new() }
     }
 
     /// The entry point, with its round where it is not the first.
-    pub(super) fn entry(&self) -> String {
+    pub(in crate::checks) fn entry(&self) -> String {
         match self.round {
             0 => self.origin.entry.clone(),
             round => format!("{} (round {})", self.origin.entry, round + 1),
@@ -73,12 +73,12 @@ impl Flow {
     }
 
     /// Whether two results of this flow say the same, as far as honest ones do.
-    pub(super) fn is_like(&self, one: &Value, other: &Value) -> bool {
+    pub(in crate::checks) fn is_like(&self, one: &Value, other: &Value) -> bool {
         if self.steady { likeness::same(one, other) } else { likeness::alike(one, other) }
     }
 
     /// The honest flow: right answers, every state untouched. A server that wants bare values gets them on a second try.
-    pub(super) async fn honest(
+    pub(in crate::checks) async fn honest(
         &self,
         trial: &mut Trial<'_, '_>,
         observations: &mut Vec<Observation>,
@@ -113,7 +113,7 @@ impl Flow {
     }
 
     /// Plays the flow as somebody. `alter` changes the state of the flow's own round.
-    pub(super) async fn play(
+    pub(in crate::checks) async fn play(
         &self,
         trial: &mut Trial<'_, '_>,
         who: Who,
@@ -148,7 +148,7 @@ impl Flow {
     }
 
     /// A first call that is asked something.
-    pub(super) async fn start(
+    pub(in crate::checks) async fn start(
         &self,
         trial: &mut Trial<'_, '_>,
         who: Who,
@@ -266,7 +266,7 @@ impl Played {
     }
 }
 
-pub(super) const MOST_ROUNDS: usize = 12;
+pub(in crate::checks) const MOST_ROUNDS: usize = 12;
 
 /// The first call of the honest flow, and the end of each flow.
 pub(super) fn story(flows: &[&Played]) -> Vec<usize> {

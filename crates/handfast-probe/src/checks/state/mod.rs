@@ -1,10 +1,10 @@
 //! `requestState`: what a server hands to a client between two rounds of one request.
 
-mod flow;
+pub(super) mod flow;
 mod foreign_principal;
 mod foreign_request;
 mod loan;
-mod origins;
+pub(super) mod origins;
 mod outlives_expiry;
 mod rounds;
 mod tampered;

@@ -17,8 +17,8 @@ use crate::{
 
 /// A call that makes the server ask.
 #[derive(Debug, Clone)]
-pub(super) struct Origin {
-    pub(super) entry: String,
+pub(in crate::checks) struct Origin {
+    pub(in crate::checks) entry: String,
     what: What,
     /// Arguments that take free text are filled in, also those that need not be.
     with_text: bool,
@@ -62,7 +62,7 @@ impl Origin {
     }
 
     /// A first-round call as somebody, with handles of their own; `None` where no call can be made.
-    pub(super) async fn call(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<Option<Call>, Halt> {
+    pub(in crate::checks) async fn call(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<Option<Call>, Halt> {
         let canary = trial.canary(who);
         match &self.what {
             What::Tool(name) => {
@@ -116,7 +116,7 @@ async fn owned(trial: &mut Trial<'_, '_>, who: Who, entry: &Entry) -> Result<Opt
 ///
 /// # Errors
 /// [`Reason::NothingReturnedInputRequired`] where nothing did.
-pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<(Vec<Origin>, Option<Halt>), Halt> {
+pub(in crate::checks) async fn find(trial: &mut Trial<'_, '_>) -> Result<(Vec<Origin>, Option<Halt>), Halt> {
     if let Era::Legacy(version) = trial.session.target.era() {
         let detail = format!("the server speaks {version}, which has no requestState");
         return Err(Halt::skipped(Reason::NothingReturnedInputRequired, detail));
