@@ -14,6 +14,7 @@ import common
 from fastmcp import FastMCP
 from mcp.server.mcpserver import MCPServer
 from mcp.server.stdio import stdio_server
+from serving import gated
 
 # name: the folder, the module in it, and the attribute that is the server, builds it, or builds its ASGI application
 EXAMPLES = {
@@ -44,6 +45,7 @@ async def main() -> None:
     parser.add_argument("name", choices=EXAMPLES)
     parser.add_argument("--transport", choices=["http", "stdio"], default="http")
     parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--gate", action="store_true", help="a proxy in front that asks for a token")
     chosen = parser.parse_args()
 
     folder, module, attribute = EXAMPLES[chosen.name]
@@ -61,7 +63,8 @@ async def main() -> None:
         if chosen.transport == "stdio":
             return await over_stdio(server)
         app = server.http_app(path="/mcp") if isinstance(server, FastMCP) else server.streamable_http_app()
-    await common.serve(app, *common.bind(chosen.port))
+    listener, url = common.bind(chosen.port)
+    await common.serve(gated(app, url) if chosen.gate else app, listener, url)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import socket
 
 import uvicorn
+from starlette.responses import JSONResponse, Response
 
 USERS = {"alice-token": "alice", "bob-token": "bob"}
 
@@ -22,6 +23,24 @@ class _Announcing(uvicorn.Server):
     async def startup(self, sockets=None) -> None:
         await super().startup(sockets)
         print(f"listening on {self.url}", flush=True)
+
+
+def gated(app, url: str):
+    """A proxy in front of a server that asks nobody who they are: it lets the two users in, and tells the server nothing."""
+    origin, path = url.removesuffix("/mcp"), "/.well-known/oauth-protected-resource/mcp"
+    metadata = {"resource": url, "authorization_servers": [f"{url}/issuer"]}
+    challenge = {"www-authenticate": f'Bearer error="invalid_token", resource_metadata="{origin}{path}"'}
+
+    async def gate(scope, receive, send) -> None:
+        if scope["type"] == "http":
+            named = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+            if scope["path"] == path:
+                return await JSONResponse(metadata)(scope, receive, send)
+            if named.removeprefix("Bearer ") not in USERS:
+                return await Response(status_code=401, headers=challenge)(scope, receive, send)
+        await app(scope, receive, send)
+
+    return gate
 
 
 async def serve(app, listener: socket.socket, url: str) -> None:

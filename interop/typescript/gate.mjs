@@ -1,6 +1,8 @@
-// What stands in front of the SDK over HTTP: a listener on the loopback, bearer tokens, and saying where we listen.
+// What stands in front of the SDK over HTTP: a listener on the loopback, bearer tokens, and saying where we listen. And the
+// options, whose first choice is the default.
 
 import { createServer } from 'node:http';
+import { parseArgs } from 'node:util';
 
 import { localhostHostValidation, localhostOriginValidation, toNodeHandler } from '@modelcontextprotocol/node';
 import {
@@ -12,6 +14,19 @@ import {
 } from '@modelcontextprotocol/server';
 
 const USERS = { 'alice-token': 'alice', 'bob-token': 'bob' };
+
+/** The options of a server, and `port`. Choices that there are not end the process. */
+export function options(choices) {
+    const named = Object.keys(choices).map(name => [name, { type: 'string', default: choices[name][0] }]);
+    const { values } = parseArgs({ options: { ...Object.fromEntries(named), port: { type: 'string', default: '0' } } });
+    for (const [name, allowed] of Object.entries(choices)) {
+        if (!allowed.includes(values[name])) {
+            console.error(`--${name} takes one of: ${allowed.join(', ')}`);
+            process.exit(2);
+        }
+    }
+    return values;
+}
 
 /** Hands every request for /mcp that carries a good token to `answer(req, res)`, with `req.auth` as the SDK reads it. */
 export function serveBehindGate(port, answer) {
@@ -32,7 +47,7 @@ export function serveBehindGate(port, answer) {
                 if (!res.headersSent) res.writeHead(500).end();
             }
         });
-        console.log(`listening on ${url}`);
+        process.stdout.write(`listening on ${url}\n`);
     });
 }
 

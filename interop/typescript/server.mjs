@@ -8,7 +8,6 @@
 // to parse raw JSON, so something called `verify` runs on every retry and verifies nothing.
 
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
-import { parseArgs } from 'node:util';
 
 import { toNodeHandler } from '@modelcontextprotocol/node';
 import {
@@ -25,7 +24,7 @@ import {
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import * as z from 'zod';
 
-import { serveBehindGate } from './gate.mjs';
+import { options, serveBehindGate } from './gate.mjs';
 
 const PRINCIPAL_KEY = 'io.modelcontextprotocol/principal';
 
@@ -36,18 +35,6 @@ const chosen = options({
     principal: ['meta', 'none']
 });
 const sound = chosen.mode === 'sound';
-
-function options(choices) {
-    const named = Object.keys(choices).map(name => [name, { type: 'string', default: choices[name][0] }]);
-    const { values } = parseArgs({ options: { ...Object.fromEntries(named), port: { type: 'string', default: '0' } } });
-    for (const [name, allowed] of Object.entries(choices)) {
-        if (!allowed.includes(values[name])) {
-            console.error(`--${name} takes one of: ${allowed.join(', ')}`);
-            process.exit(2);
-        }
-    }
-    return values;
-}
 
 // --- who is calling, and what they own ---------------------------------------------------------------
 

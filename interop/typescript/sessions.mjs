@@ -5,25 +5,14 @@
 // routers do; the default is what the SDK itself says about a wrong id.
 
 import { randomUUID } from 'node:crypto';
-import { parseArgs } from 'node:util';
 
 import { NodeStreamableHTTPServerTransport } from '@modelcontextprotocol/node';
 import { McpServer } from '@modelcontextprotocol/server';
 import * as z from 'zod';
 
-import { serveBehindGate } from './gate.mjs';
+import { options, serveBehindGate } from './gate.mjs';
 
-const CHOICES = { mode: ['flawed', 'sound'], transport: ['http'], unknown: ['404', '400'] };
-const named = Object.entries(CHOICES).map(([name, [first]]) => [name, { type: 'string', default: first }]);
-const { values: chosen } = parseArgs({
-    options: { ...Object.fromEntries(named), port: { type: 'string', default: '0' } }
-});
-for (const [name, allowed] of Object.entries(CHOICES)) {
-    if (!allowed.includes(chosen[name])) {
-        console.error(`--${name} takes one of: ${allowed.join(', ')}`);
-        process.exit(2);
-    }
-}
+const chosen = options({ mode: ['flawed', 'sound'], transport: ['http'], unknown: ['404', '400'] });
 
 function memoServer() {
     const server = new McpServer({ name: 'interop-memo', version: '1' });

@@ -4,14 +4,14 @@ mod support;
 
 use std::{
     io::{BufRead, BufReader},
+    path::PathBuf,
     process::{Command, Stdio},
 };
 
-use support::{Scratch, ran};
+use support::{Scratch, check, outcomes, ran, report};
 
-#[test]
-fn nothing_is_found_in_the_example() {
-    let scratch = Scratch::new("basket");
+/// The example, built.
+fn shop() -> PathBuf {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../handfast");
     let mut command = Command::new(cargo);
@@ -19,7 +19,13 @@ fn nothing_is_found_in_the_example() {
     let built = command.current_dir(library).status();
     assert!(built.expect("cargo runs").success());
     let tests = std::env::current_exe().expect("this program");
-    let mut shop = Command::new(tests.ancestors().nth(2).expect("a folder").join("examples/basket"))
+    tests.ancestors().nth(2).expect("a folder").join("examples/basket")
+}
+
+#[test]
+fn nothing_is_found_in_the_example() {
+    let scratch = Scratch::new("basket");
+    let mut shop = Command::new(shop())
         .args(["--store", &format!("sqlite:{}", scratch.path("baskets.db").display())])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -40,4 +46,20 @@ fn nothing_is_found_in_the_example() {
     assert!(probed.stdout.contains("refuted    handle-foreign-principal  [handle-bound]"), "{probed:?}");
     assert!(probed.stdout.contains("refuted    state-tampered  [state-integrity-held]"), "{probed:?}");
     assert!(probed.stdout.contains("no-session-issued"), "{probed:?}");
+}
+
+/// There everybody is whoever started it. A basket that was ordered is gone, which is no reason to think that callers are told apart.
+#[test]
+fn over_stdio_the_example_tells_nobody_apart() {
+    let scratch = Scratch::new("basket-stdio");
+    let (shop, store) = (shop(), format!("sqlite:{}", scratch.path("baskets.db").display()));
+    let shop = shop.to_str().expect("text");
+
+    let (code, report) =
+        report(&["--identity-a", "alice", "--identity-b", "bob", "--", shop, "--stdio", "--store", &store]);
+
+    assert_eq!(code, 0, "{report}");
+    assert_eq!(outcomes(&report), ["skipped identities-not-distinguished", "refuted state-integrity-held"], "{report}");
+    let foreign = check(&report, "state-foreign-principal");
+    assert_eq!((&foreign["verdict"], &foreign["reason"]), (&"skipped".into(), &"identities-not-distinguished".into()));
 }

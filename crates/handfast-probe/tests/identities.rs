@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::{collections::HashSet, sync::Mutex};
+
 use handfast_probe::{
     identity::{Identities, SameIdentity},
     report::Report,
@@ -124,6 +126,32 @@ async fn refusing_everybody_else_tells_two_given_users_apart() {
 
         assert!(verdict(check(&report, HANDLE)).starts_with(expected), "{twin}: {}", verdict(check(&report, HANDLE)));
     }
+}
+
+#[tokio::test]
+async fn what_is_refused_to_a_as_well_tells_nobody_apart() {
+    // It takes any token and names nobody. What it does not like about a call has nothing to do with who makes it.
+    let disliked = Mutex::new(HashSet::new());
+    let act = move |request: &Recorded| {
+        let call = request.body["params"]["arguments"].to_string();
+        let mut disliked = disliked.lock().expect("a lock");
+        match request.tool() {
+            "" => Act::Forward,
+            "whoami" => Act::Error(-32602, "unknown tool"),
+            _ if !knows(request) => {
+                disliked.insert(call);
+                Act::Error(-32602, "not like this")
+            }
+            _ if disliked.contains(&call) => Act::Error(-32602, "not like this"),
+            _ => Act::Changed(nameless),
+        }
+    };
+    let served = served("any-token", Answers::Json).await;
+    let front = Front::of(&served.url(), move |_, request| act(request)).await;
+
+    let report = probed(&run_on(&front.url())).await;
+
+    assert_eq!(verdict(check(&report, HANDLE)), "skipped identities-not-distinguished");
 }
 
 #[tokio::test]

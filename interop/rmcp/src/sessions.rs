@@ -4,6 +4,7 @@
 //! in. In sound mode a layer in front of it remembers who began a session, and knows no session for anybody else.
 
 mod gate;
+mod http_options;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -32,7 +33,7 @@ use gate::User;
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let (sound, port) = match options(std::env::args().skip(1)) {
+    let (sound, port) = match http_options::parse(std::env::args().skip(1)) {
         Ok(options) => options,
         Err(problem) => {
             eprintln!("{problem}");
@@ -52,21 +53,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
         router = router.layer(middleware::from_fn_with_state(Owners::default(), bind));
     }
     gate::serve(router, port).await
-}
-
-fn options(mut words: impl Iterator<Item = String>) -> Result<(bool, u16), String> {
-    let (mut sound, mut port) = (false, 0);
-    while let Some(name) = words.next() {
-        let value = words.next().ok_or(format!("{name} needs a value"))?;
-        match (name.as_str(), value.as_str()) {
-            ("--mode", "sound") => sound = true,
-            ("--mode", "flawed") => sound = false,
-            ("--transport", "http") => {}
-            ("--port", value) => port = value.parse().map_err(|_| format!("not a port: {value}"))?,
-            _ => return Err(format!("unknown option: {name} {value}")),
-        }
-    }
-    Ok((sound, port))
 }
 
 // --- whose session it is, in sound mode --------------------------------------------------------------

@@ -22,7 +22,7 @@ use crate::{
     verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity, Verdict},
 };
 use exchange::Exchange;
-use witness::{Doubt, Seen, Witness, are_alike};
+use witness::{Doubt, Seen, Witness, are_alike, says_no};
 
 /// The check.
 pub(super) static CHECK: Check = Check {
@@ -223,11 +223,11 @@ async fn of_entry(
     };
     let (after_a, _) = use_handle(trial, "owner-again", Who::A, entry, &a.handle).await?;
     let (after_b, _) = use_handle(trial, "stranger-own-again", Who::B, entry, &b.handle).await?;
-    for (answer, who) in [(&after_a, "A"), (&after_b, "B")] {
+    for (answer, before, who) in [(&after_a, &owner, "A"), (&after_b, &own, "B")] {
         if let Some(halt) = answer.unclear() {
             return Err(halt);
         }
-        if answer.disposition != Disposition::Accepted {
+        if answer.disposition != Disposition::Accepted || says_no(answer, before, &unissued) {
             // Either the entry point uses a handle up, or something else broke. Fresh handles tell which.
             let used_up = one_shot::of_entry(trial, experiment, entry, observations).await;
             experiment.handles = mint_both(trial, experiment.kind).await?;

@@ -76,8 +76,8 @@ pub(in crate::checks) async fn told_apart(
     ))
 }
 
-/// Whether the minting call is refused to nobody and to an impostor: then the server knows the credentials that it takes, and
-/// the operator's word is that they belong to two users.
+/// Whether the minting call is refused to nobody and to an impostor, and the very same call does for A: then the server knows the
+/// credentials that it takes, and the operator's word is that they belong to two users.
 async fn refuses_others(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<bool, Halt> {
     if !trial.session.target.identities().given() {
         return Ok(false);
@@ -89,8 +89,13 @@ async fn refuses_others(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<bool, 
         let fixed = discovery::supply(trial, Who::A, &tool, &BTreeMap::new()).await?;
         let wish = Wish { canary: Some(&canary), fixed, optional_text: true };
         let Ok(arguments) = arguments::synthesise(&tool.input, &wish) else { return Ok(false) };
-        let answer = trial.call("without-identity", who, &discovery::tool_call(&tool, arguments)).await?;
+        let call = discovery::tool_call(&tool, arguments);
+        let answer = trial.call("without-identity", who, &call).await?;
         if !matches!(answer.disposition, Disposition::Refused(_)) {
+            return Ok(false);
+        }
+        let own = trial.call("with-identity", Who::A, &call).await?;
+        if matches!(own.disposition, Disposition::Refused(_)) {
             return Ok(false);
         }
     }

@@ -213,12 +213,15 @@ impl Flow {
         }
     }
 
-    /// Whether even the first call is refused to this caller.
+    /// Whether even the first call is refused to this caller, and for the credential alone: the very same call does for A.
     pub(super) async fn is_refused(&self, trial: &mut Trial<'_, '_>, who: Who) -> Result<bool, Halt> {
-        // A's own handles: what is refused must be refused for the credential alone.
-        let Some(call) = self.origin.call(trial, Who::A).await? else { return Ok(false) };
+        let (call, ..) = self.start(trial, Who::A).await?;
         let answer = trial.call("without-identity", who, &call).await?;
-        Ok(matches!(answer.disposition, Disposition::Refused(_)))
+        if !matches!(answer.disposition, Disposition::Refused(_)) {
+            return Ok(false);
+        }
+        let own = trial.call("with-identity", Who::A, &call).await?;
+        Ok(matches!(own.disposition, Disposition::Asked(_)))
     }
 }
 

@@ -5,7 +5,7 @@ use super::{
     super::handles::{Handles, mint, most_allowed, use_handle},
     Experiment,
     exchange::Exchange,
-    witness::Seen,
+    witness::{Seen, says_no},
 };
 use crate::{
     discovery::{Entry, emitted},
@@ -54,14 +54,17 @@ pub(super) async fn of_entry(
         return Err(halt);
     }
     let witness = experiment.witness(&a, &owner, [&own, &unissued]);
-    let seen = match (witness.look(&subject)?, &after.disposition) {
-        (Seen::Accepted, Disposition::Refused(_)) => {
+    let gone = matches!(after.disposition, Disposition::Refused(_)) || says_no(&after, &owner, &unissued);
+    let still = after.disposition == Disposition::Accepted && !gone;
+    let seen = match witness.look(&subject)? {
+        // It is gone, and not by B: whether B had been let in is not known.
+        Seen::Accepted if gone && says_no(&subject, &own, &unissued) => return Err(failed("A", after.said())),
+        Seen::Accepted if gone => {
             let marker = "its effect: A's own first use of the handle is refused after B's".to_owned();
             Seen::Marked { marker, severity: Severity::High }
         }
-        (Seen::Refused, Disposition::Accepted) => Seen::Refused,
-        (Seen::Refused, _) => return Err(failed("A", after.said())),
-        (seen, _) => seen,
+        Seen::Refused if !still => return Err(failed("A", after.said())),
+        seen => seen,
     };
     let handles = Handles { a, b, forged };
     let exchange =

@@ -112,6 +112,11 @@ pub(super) fn are_alike(one: &Answer, other: &Answer) -> bool {
     matches!((one.result(), other.result()), (Some(one), Some(other)) if likeness::alike(one, other))
 }
 
+/// Whether an answer is a "no" without `isError`: what a forged handle brings, and nothing like what a good one brings.
+pub(super) fn says_no(answer: &Answer, good: &Answer, unissued: &Answer) -> bool {
+    are_alike(answer, unissued) && !are_alike(good, unissued)
+}
+
 /// An accepted use that shows no marker, to be looked at more closely.
 pub(super) struct Doubt<'d> {
     pub(super) entry: &'d Entry,
