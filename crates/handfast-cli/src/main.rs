@@ -21,6 +21,8 @@ mod issuer;
 mod keys;
 mod output;
 #[cfg(feature = "probe")]
+mod plan;
+#[cfg(feature = "probe")]
 mod probe;
 #[cfg(all(feature = "probe", feature = "twins"))]
 mod prove;
@@ -52,6 +54,9 @@ enum Command {
     /// Test a server: two identities, one mutation, controls that could have said no
     #[cfg(feature = "probe")]
     Probe(probe::Args),
+    /// Say what `probe` would do to a server: the calls, by whom, with which arguments; make none of them
+    #[cfg(feature = "probe")]
+    Plan(plan::Args),
     /// Show which handles a server mints and who accepts them; write that as a profile
     #[cfg(feature = "probe")]
     Discover(discover::Args),
@@ -148,6 +153,8 @@ async fn run(command: Command) -> ExitCode {
     let ended = match command {
         #[cfg(feature = "probe")]
         Command::Probe(args) => probe::run(args).await,
+        #[cfg(feature = "probe")]
+        Command::Plan(args) => plan::run(args).await,
         #[cfg(feature = "probe")]
         Command::Discover(args) => discover::run(args).await,
         #[cfg(all(feature = "probe", feature = "twins"))]

@@ -3,14 +3,11 @@
 use std::{fmt::Write, path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::ValueEnum;
-use handfast_probe::{
-    format,
-    report::Report,
-    runner::{Planned, Run},
-};
+use handfast_probe::{format, report::Report};
 
 use crate::{
     output::{self, Failure, Progress},
+    plan,
     settings::{self, Settings},
 };
 
@@ -44,6 +41,18 @@ pub(crate) struct Args {
     /// Exit with 3 also when a check was skipped
     #[arg(long)]
     strict: bool,
+
+    /// Exit with 3 unless these checks were tested, whatever they came to: ids, or beginnings of ids (`session-*`)
+    #[arg(long, value_name = "ID[,ID]", value_delimiter = ',')]
+    require: Vec<String>,
+
+    /// Run so many times, and say how often each check came to what it came to
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=100))]
+    repeat: u8,
+
+    /// Another address of the same server, at which A's handles must serve A as well; may be repeated
+    #[arg(long = "replica", value_name = "URL")]
+    replicas: Vec<String>,
 }
 
 /// How a report is written.
@@ -58,8 +67,17 @@ pub(crate) enum Format {
 /// Runs the command.
 pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     let checks = settings::chosen(&args.checks)?;
+    let required: Vec<&'static str> = match &args.require[..] {
+        [] => Vec::new(),
+        ids => settings::chosen(ids)?.iter().map(|check| check.id).collect(),
+    };
+    if let Some(id) = required.iter().find(|id| checks.iter().all(|check| check.id != **id)) {
+        return Err(Failure(format!("--require {id}: this run leaves it out (--check); add it, or do not require it")));
+    }
+    let replicas = args.replicas.iter().map(|url| replica(url)).collect::<Result<Vec<_>, _>>()?;
     let mut run = args.settings.into_run().await?;
     run.checks = checks;
+    run.replicas = replicas;
     if args.max_wait >= run.max_time {
         return Err(Failure(
             "--max-wait must be less than --max-time, within which everything has to be done".to_owned(),
@@ -70,19 +88,29 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
         output::writable(path)?;
     }
     if args.dry_run {
-        return plan(&run).await;
+        return plan::print(&run).await;
     }
     output::complain(NOTICE);
     let report = {
         let progress = Progress::start();
-        run.probe(&|text| progress.say(text)).await.map_err(|error| Failure(error.to_string()))?
+        run.repeated(args.repeat.into(), &|text| progress.say(text))
+            .await
+            .map_err(|error| Failure(error.to_string()))?
     };
     write(&report, args.format, args.output.as_deref())?;
     if let Some(path) = &args.output {
         // The log of a pipeline should show what the file says.
         output::complain(&format!("{}; the report is in {}", report.totals, path.display()));
     }
-    Ok(ExitCode::from(report.exit_code(args.strict)))
+    for (id, reason) in report.untested(&required) {
+        output::complain(&format!("{id} is required and was not tested: {}", reason.slug()));
+    }
+    Ok(ExitCode::from(report.exit_code(args.strict, &required)))
+}
+
+fn replica(text: &str) -> Result<url::Url, Failure> {
+    let parsed = url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    parsed.ok_or_else(|| Failure("--replica takes an http or https URL, with its path".to_owned()))
 }
 
 fn write(report: &Report, format: Format, path: Option<&std::path::Path>) -> Result<(), Failure> {
@@ -96,32 +124,6 @@ fn write(report: &Report, format: Format, path: Option<&std::path::Path>) -> Res
     }
 }
 
-async fn plan(run: &Run) -> Result<ExitCode, Failure> {
-    let planned = run.plan(&|_| {}).await.map_err(|error| Failure(error.to_string()))?;
-    let planned = match planned {
-        Ok(planned) => planned,
-        Err(halt) => {
-            output::complain(&format!("{}: {}", halt.reason.slug(), halt.detail));
-            return Ok(ExitCode::from(3));
-        }
-    };
-    let mut text =
-        String::from("Calls that a run would begin with, as A and as B; handles are filled in as they are minted.\n\n");
-    let redactor = run.redactor();
-    for Planned { tool, arguments, left_out } in planned {
-        let line = match (left_out, arguments) {
-            (Some(why), _) => format!("left out   {tool}: {why}"),
-            (None, Ok(arguments)) => format!("tools/call {tool} {arguments}"),
-            (None, Err(why)) => format!("impossible {tool}: {why}"),
-        };
-        let _ = writeln!(text, "{}", redactor.excerpt(&line, LONGEST_LINE).replace('\n', " "));
-    }
-    output::print(&output::harmless(&text))?;
-    Ok(ExitCode::SUCCESS)
-}
-
-const LONGEST_LINE: usize = 1000;
-
 /// Said at the start of every run that calls tools.
 pub(crate) const NOTICE: &str =
     "this calls the server's tools, as two users; make sure that you are authorised to test it";
@@ -131,6 +133,7 @@ Examples:
   handfast probe https://mcp.example.com/mcp --identity-a \"$ALICE\" --identity-b \"$BOB\"
   handfast probe --dry-run http://127.0.0.1:8000
   handfast probe --check state-tampered --format json --output report.json -- python3 server.py
+  handfast probe http://127.0.0.1:8000/mcp --require 'handle-*' --repeat 5 --replica http://127.0.0.1:8001/mcp
   handfast probe --start-timeout 3m -- npx -y some-mcp-server
 
 Exit codes: 0 nothing confirmed; 1 something confirmed; 2 bad usage or input; 3 something errored, or nothing could be tested";

@@ -256,7 +256,7 @@ fn legacy_over_http(report: &Report) -> Vec<Claim> {
         claim("A's session worked", session.answered("own-session", "accepted")),
         claim("an id that nobody issued was refused", session.answered("unknown-session", "refused")),
         claim("no other check of sessions is confirmed", report.totals.confirmed == 0),
-        claim("so something could be tested", report.exit_code(false) == 0),
+        claim("so something could be tested", report.exit_code(false, &[]) == 0),
     ]);
     claims
 }
@@ -266,7 +266,7 @@ fn legacy_over_stdio(report: &Report) -> Vec<Claim> {
     let mut claims = legacy(report);
     claims.extend([
         claim("session skipped: there are no session ids", session.is(Verdict::Skipped, Reason::NeedsHttp)),
-        claim("which does not look green", report.exit_code(false) == 3),
+        claim("which does not look green", report.exit_code(false, &[]) == 3),
     ]);
     claims
 }
@@ -286,14 +286,14 @@ fn legacy(report: &Report) -> Vec<Claim> {
 fn nothing_listening(report: &Report) -> Vec<Claim> {
     vec![
         claim("skipped: no server answered", all(report, Verdict::Skipped, Reason::NoServerAnswered)),
-        claim("which does not look green", report.exit_code(false) == 3),
+        claim("which does not look green", report.exit_code(false, &[]) == 3),
     ]
 }
 
 fn cannot_be_run(report: &Report) -> Vec<Claim> {
     vec![
         claim("errored: the command cannot be run", all(report, Verdict::Errored, Reason::TargetNotExecutable)),
-        claim("which does not look green", report.exit_code(false) == 3),
+        claim("which does not look green", report.exit_code(false, &[]) == 3),
     ]
 }
 

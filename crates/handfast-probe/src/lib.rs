@@ -5,12 +5,14 @@
 //! checks ([`checks`]), each of which makes calls through a [`trial::Trial`] and concludes by the rules of [`verdict`]. Formats
 //! ([`mod@format`]) see only the [`report::Report`].
 
+pub mod access;
 pub mod answers;
 pub mod arguments;
 pub mod canary;
 pub mod check;
 pub mod checks;
 pub mod clock;
+pub mod coverage;
 pub mod credential;
 pub mod cvss;
 mod dates;
@@ -26,10 +28,12 @@ pub mod identity;
 pub mod likeness;
 pub mod marker;
 pub mod owasp;
+pub mod plan;
 mod predict;
 pub mod profile;
 mod random;
 pub mod redact;
+mod repeat;
 pub mod report;
 pub mod runner;
 pub mod state;

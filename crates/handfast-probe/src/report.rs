@@ -5,7 +5,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::{
+    access::Access,
     check::{Check, Level},
+    coverage::Cell,
     cvss::{self, Scored},
     evidence::Step,
     owasp::Owasp,
@@ -32,6 +34,10 @@ pub struct Report {
     pub handshake: Option<HandshakeReport>,
     /// One entry for each check, in the order of the catalogue.
     pub checks: Vec<CheckReport>,
+    /// Every property on every surface: tested, not applicable, or not tested and why.
+    pub coverage: Vec<Cell>,
+    /// Who is served with A's handle, at one way in for each kind.
+    pub access: Vec<Access>,
     /// How many checks ended in which verdict.
     pub totals: Totals,
     /// Side remarks about the run: noise on standard output, limits.
@@ -114,6 +120,8 @@ pub struct CheckReport {
     pub spec_url: &'static str,
     /// Near misses and side remarks.
     pub observations: Vec<Observation>,
+    /// What each run came to, where there were several (`--repeat`).
+    pub runs: Vec<Verdict>,
     /// What backs the verdict.
     pub evidence: Evidence,
 }
@@ -187,6 +195,7 @@ impl CheckReport {
             spec: check.spec,
             spec_url: check.spec_url,
             observations: judgement.observations,
+            runs: vec![judgement.verdict],
             evidence: Evidence { entry_points, exchanges: judgement.steps },
         }
     }
@@ -212,6 +221,10 @@ impl Totals {
 }
 
 /// Whether a reason says that there is nothing to test, and not that it could not be tested.
+pub(crate) fn is_absence(verdict: Verdict, reason: Reason) -> bool {
+    verdict == Verdict::Skipped && reason_is_absence(reason)
+}
+
 fn reason_is_absence(reason: Reason) -> bool {
     matches!(
         reason,
@@ -222,7 +235,6 @@ fn reason_is_absence(reason: Reason) -> bool {
             | Reason::NoSignatureSeen
             | Reason::NoApprovalAsked
             | Reason::NoTaskReturned
-            | Reason::NeedsIdentityANewToken
             | Reason::QuestionsNameNothing
             | Reason::NeedsIdentityWrongAudience
             | Reason::NeedsIdentityClientIdAudience
@@ -246,6 +258,7 @@ impl Report {
             short(&mut handshake.version);
             handshake.server = redactor.json(&handshake.server, LONGEST_TEXT);
         }
+        self.access.iter_mut().for_each(|access| short(&mut access.entry));
         for check in &mut self.checks {
             short(&mut check.detail);
             check.observations.iter_mut().for_each(|observation| short(&mut observation.text));
@@ -267,7 +280,9 @@ impl Report {
 
     /// The exit code, the same for every format: 1 something confirmed; 3 something errored, nothing tested at all, or
     /// (strict) something skipped, an entry point included, unless the server has no such thing; 0 otherwise.
-    pub fn exit_code(&self, strict: bool) -> u8 {
+    ///
+    /// What is `required` must have been tested, or it is 3 as well.
+    pub fn exit_code(&self, strict: bool, required: &[&str]) -> u8 {
         let Totals { confirmed, refuted, errored, .. } = self.totals;
         let checks = self.checks.iter().map(|check| (check.verdict, check.reason));
         let points = self.checks.iter().flat_map(|check| &check.evidence.entry_points);
@@ -277,8 +292,16 @@ impl Report {
         match () {
             () if confirmed > 0 => 1,
             () if errored > 0 || refuted == 0 || (strict && checks.chain(points).any(untested)) => 3,
+            () if !self.untested(required).is_empty() => 3,
             () => 0,
         }
+    }
+
+    /// Those of these checks that ended neither in confirmed nor in refuted, with the reason.
+    pub fn untested(&self, required: &[&str]) -> Vec<(&'static str, Reason)> {
+        let checks = self.checks.iter().filter(|check| required.contains(&check.id));
+        let idle = checks.filter(|check| matches!(check.verdict, Verdict::Skipped | Verdict::Errored));
+        idle.map(|check| (check.id, check.reason)).collect()
     }
 
     /// The handshake in the words of the report.

@@ -3,14 +3,13 @@
 use std::time::Duration;
 
 use secrecy::ExposeSecret;
-use serde_json::Value;
 
 use crate::{
-    arguments::{self, Wish},
-    canary::Canaries,
+    access,
     check::Check,
     checks,
     clock::{self, Deadline},
+    coverage,
     discovery::{self, Map},
     disposition::{self, Disposition, Unclear},
     identity::{Identities, Who},
@@ -106,11 +105,17 @@ impl Run {
         for (name, who, _) in self.profile.identities.sources().filter(|(_, who, _)| Who::UNUSED.contains(who)) {
             notes.push(format!("no check of this version tries [identities.{name}]: {} was not seen", who.label()));
         }
+        let looks = self.checks.iter().any(|check| check.id.starts_with("handle-"));
+        let access = match looks {
+            true => access::look(&mut Trial::new(&mut session)).await.unwrap_or_default(),
+            false => Vec::new(),
+        };
         let calls = session.calls();
         let redactor = std::mem::take(&mut session.redactor);
         session.close().await;
         let mut report = self.report(checks, Some(shown), calls, notes, deadline);
         report.target.endpoint = Some(endpoint);
+        report.access = access;
         Ok(report.clean(&redactor))
     }
 
@@ -129,22 +134,6 @@ impl Run {
         let found = (session.surface.clone(), session.map.clone());
         session.close().await;
         Ok(explored.map(|()| found).map_err(|halt| self.cleaned(halt)))
-    }
-
-    /// Lists the server, and says which calls a run would begin with, without making any of them.
-    ///
-    /// # Errors
-    /// As [`Run::discover`].
-    pub async fn plan(&self, progress: &dyn Fn(&str)) -> Result<Result<Vec<Planned>, Halt>, Unusable> {
-        let deadline = Deadline::after(self.max_time);
-        let (target, _, surface) = match self.open(deadline).await? {
-            Ok(opened) => opened,
-            Err(halt) => return Ok(Err(self.cleaned(halt))),
-        };
-        let session = self.session(target, surface, deadline, progress);
-        let planned = planned(&session);
-        session.close().await;
-        Ok(Ok(planned))
     }
 
     /// Everything that no output may show: the credentials, the values of added headers, the query of the URL.
@@ -169,11 +158,11 @@ impl Run {
         redactor
     }
 
-    fn cleaned(&self, halt: Halt) -> Halt {
+    pub(crate) fn cleaned(&self, halt: Halt) -> Halt {
         Halt { detail: self.redactor().excerpt(&halt.detail, LONGEST_DETAIL), ..halt }
     }
 
-    fn session<'r>(
+    pub(crate) fn session<'r>(
         &'r self,
         target: Target,
         surface: Surface,
@@ -183,7 +172,10 @@ impl Run {
         Session::new(target, surface, self, deadline, progress)
     }
 
-    async fn open(&self, deadline: Deadline) -> Result<Result<(Target, Handshake, Surface), Halt>, Unusable> {
+    pub(crate) async fn open(
+        &self,
+        deadline: Deadline,
+    ) -> Result<Result<(Target, Handshake, Surface), Halt>, Unusable> {
         let Some(left) = deadline.left() else {
             return Ok(Err(Halt::errored(Reason::TimedOut, "--max-time is zero")));
         };
@@ -268,8 +260,10 @@ impl Run {
                     Address::Stdio { .. } => "stdio",
                 },
             },
-            handshake,
             totals: Totals::of(&checks),
+            coverage: coverage::of(&checks, handshake.as_ref()),
+            access: Vec::new(),
+            handshake,
             checks,
             notes,
             calls,
@@ -321,40 +315,3 @@ fn unlisted(reply: &Reply, given: bool) -> Halt {
 
 const LONGEST_DETAIL: usize = 600;
 const LISTED_AGAIN: usize = 3;
-
-/// A call that a run would make.
-#[derive(Debug, Clone)]
-pub struct Planned {
-    /// The tool.
-    pub tool: String,
-    /// Its arguments, or why there are none.
-    pub arguments: Result<Value, String>,
-    /// Why it is left out, if it is.
-    pub left_out: Option<String>,
-}
-
-fn planned(session: &Session<'_>) -> Vec<Planned> {
-    let mut canaries = Canaries::new();
-    let mut planned: Vec<Planned> = discovery::candidates(&session.surface, |tool| session.may_call(tool))
-        .into_iter()
-        .map(|tool| {
-            let canary = canaries.fresh(Who::A);
-            let mut fixed = session.profile.fixed(&tool.name);
-            for argument in discovery::required(tool) {
-                if discovery::names::names_a_handle(&argument) {
-                    fixed.entry(argument).or_insert_with(|| Value::from("<handle>"));
-                }
-            }
-            let wish = Wish { canary: Some(&canary), fixed, optional_text: true };
-            let arguments = arguments::synthesise(&tool.input, &wish).map(Value::Object);
-            Planned { tool: tool.name.clone(), arguments, left_out: None }
-        })
-        .collect();
-    let left_out = session.surface.tools.iter().filter(|tool| !session.may_call(tool));
-    planned.extend(left_out.map(|tool| Planned {
-        tool: tool.name.clone(),
-        arguments: Err("not called".to_owned()),
-        left_out: session.why_not(tool),
-    }));
-    planned
-}

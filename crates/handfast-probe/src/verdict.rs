@@ -216,8 +216,6 @@ reasons! {
     NoTaskReturned = "no-task-returned",
     /// What is done to a task leaves no trace that its owner could see.
     TaskWitnessUnusable = "task-witness-unusable",
-    /// The profile names no new token of A's.
-    NeedsIdentityANewToken = "needs-identity:a-new-token",
     /// What should have been refused, so that the refusal could be looked at, was not.
     NothingWasRefused = "nothing-was-refused",
     /// The server does not take this verb.

@@ -155,7 +155,7 @@ async fn a_dry_run_sends_nothing_but_listings() {
             front.seen().into_iter().filter(|seen| !seen.is_listing() && !handshake.contains(&seen.method())).collect();
         assert!(beyond.is_empty(), "{name}: {beyond:?}");
         assert!(front.seen().iter().any(|seen| seen.method() == "tools/list"));
-        assert!(planned.len() >= 2, "{name}: every tool is in the plan");
+        assert!(planned.calls.len() >= 2, "{name}: every tool is in the plan");
         assert_eq!(served.destructive_calls(), 0);
     }
 }
@@ -168,7 +168,9 @@ async fn a_plan_shows_arguments_and_what_is_left_out() {
 
     let planned = run.plan(&|_| {}).await.expect("usable").expect("a server");
 
-    let of = |name: &str| planned.iter().find(|planned| planned.tool == name).expect("it is listed");
+    let of = |name: &str| {
+        planned.calls.iter().find(|planned| planned.call == format!("tools/call {name}")).expect("it is listed")
+    };
     let label = of("open_workspace").arguments.clone().expect("arguments")["label"].clone();
     assert!(label.as_str().is_some_and(|label| label.starts_with("hf-a") && label.ends_with("canary")), "{label}");
     assert_eq!(of("read_workspace").arguments, Ok(json!({"workspace_id": "<handle>"})));

@@ -96,7 +96,7 @@ fn assert_refused(server: &Secured, report: &Report, cause: &str) {
     assert_eq!(reasons(report), ["no-server-answered"; 2], "{cause}");
     assert!(report.checks[0].detail.contains(cause), "`{cause}` is not in `{}`", report.checks[0].detail);
     assert!(server.front.seen().is_empty(), "something was sent");
-    assert_eq!(report.exit_code(false), 3);
+    assert_eq!(report.exit_code(false, &[]), 3);
 }
 
 #[tokio::test]

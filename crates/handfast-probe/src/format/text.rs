@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use handfast_wire::text::is_printable;
 
 use crate::{
+    coverage::State,
     evidence::Step,
     report::{CheckReport, EntryPoint, Report},
     verdict::Verdict,
@@ -21,6 +22,7 @@ pub fn write(report: &Report, colour: bool) -> String {
             _ => alike.iter().for_each(|check| out.check(check)),
         }
     }
+    out.access(report);
     for note in &report.notes {
         out.line(&format!("note: {note}"));
     }
@@ -78,7 +80,12 @@ impl Writer {
             }
             _ => String::new(),
         };
-        self.line(&format!("{verdict}  {}  [{}]{weight}", check.id, check.reason.slug()));
+        let agreeing = check.runs.iter().filter(|seen| **seen == check.verdict).count();
+        let times = match check.runs.len() {
+            1 => String::new(),
+            runs => format!("  {agreeing} of {runs}"),
+        };
+        self.line(&format!("{verdict}  {}  [{}]{weight}{times}", check.id, check.reason.slug()));
         self.wrapped(&check.detail, "           ");
         let confirmed = check.evidence.entry_points.iter().filter(|point| point.row.verdict == Verdict::Confirmed);
         for (number, point) in confirmed.enumerate() {
@@ -129,6 +136,20 @@ impl Writer {
         self.line(&printable(&format!("             {:<12} {}{status}: {answer}", "", step.disposition)));
     }
 
+    /// Who is served with A's handle: a line for each way in, the callers above it.
+    fn access(&mut self, report: &Report) {
+        for (at, access) in report.access.iter().enumerate() {
+            if at == 0 {
+                self.line("who is served with A's handle");
+            }
+            let met: Vec<String> = access.callers.iter().map(|met| format!("{} {}", met.who, met.outcome)).collect();
+            self.wrapped(&format!("{}: {}", access.entry, met.join(", ")), "           ");
+        }
+        if !report.access.is_empty() {
+            self.line("");
+        }
+    }
+
     fn totals(&mut self, report: &Report) {
         let totals = &report.totals;
         let parts: Vec<String> = Verdict::ALL
@@ -147,6 +168,12 @@ impl Writer {
             report.duration_ms
         );
         self.line(&line);
+        let count = |state: State| report.coverage.iter().filter(|cell| cell.state == state).count();
+        let [tested, absent, untested] = [State::Tested, State::NotApplicable, State::NotTested].map(count);
+        let all = report.coverage.len();
+        self.line(&format!(
+            "coverage: {tested} of {all} tested (a property on a surface), {absent} not applicable, {untested} not tested"
+        ));
         if totals.confirmed + totals.refuted == 0 {
             self.line("nothing could be tested: this says nothing about the server's safety");
         }

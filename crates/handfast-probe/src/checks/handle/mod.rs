@@ -3,6 +3,7 @@
 mod foreign_client;
 mod foreign_principal;
 mod foreign_tenant;
+mod grid;
 mod guessable;
 pub(super) mod handles;
 pub(super) mod identities;
@@ -12,6 +13,7 @@ mod lost;
 mod overbound;
 
 use crate::check::Check;
+pub use grid::who_is_served;
 
 /// The checks of this family.
 pub const CHECKS: &[&Check] = &[

@@ -41,7 +41,7 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let tool = scene::find(trial).await?;
     if !trial.session.target.identities().has(Who::NewToken) {
         let detail = "the profile names no new token of A's (`[identities.a-new-token]`)";
-        return Err(Halt::skipped(Reason::NeedsIdentityANewToken, detail));
+        return Err(Halt::skipped(Reason::NeedsIdentityNewToken, detail));
     }
     let of_a = scene::begun(trial, Who::A, &tool).await?;
     let own = scene::own(trial, "own", Who::A, &of_a).await?;
@@ -49,12 +49,12 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
     let live = scene::own(trial, "renewed-own", Who::NewToken, &renewed).await?;
     if let Naming::Apart { a, b, .. } = apart::named(trial, &own, &live) {
         let detail = format!("the new token is of another user: `{}` and not `{}`", trial.clean(&b), trial.clean(&a));
-        return Err(Halt::skipped(Reason::NeedsIdentityANewToken, detail));
+        return Err(Halt::skipped(Reason::NeedsIdentityNewToken, detail));
     }
     let forged = scene::forged(trial, &of_a, &renewed);
     let unissued = scene::ask(trial, "forged", Who::NewToken, GET, &forged).await?;
     let mut plan = ControlPlan::default();
-    plan.accepts(&live, |said| Halt::skipped(Reason::NeedsIdentityANewToken, said))?;
+    plan.accepts(&live, |said| Halt::skipped(Reason::NeedsIdentityNewToken, said))?;
     scene::as_negative(&mut plan, &unissued, &forged)?;
     let controls = plan.hold()?;
 

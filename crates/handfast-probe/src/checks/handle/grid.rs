@@ -1,0 +1,42 @@
+//! One way in for a kind of handle, and everybody with a fresh handle of A's.
+
+use super::handles::{Manner, in_order, mint, use_handle};
+use crate::{
+    access::{Access, Met},
+    discovery::Kind,
+    disposition::Disposition,
+    identity::Who,
+    trial::Trial,
+    verdict::Halt,
+};
+
+/// What each of these callers meets with A's handle, at the first way in that does not end the object.
+///
+/// # Errors
+/// A [`Halt`] when the run's bounds are reached or the server is gone.
+pub async fn who_is_served(trial: &mut Trial<'_, '_>, kind: &Kind, callers: &[Who]) -> Result<Option<Access>, Halt> {
+    let entries = in_order(trial, kind, &mut Vec::new());
+    let Some((_, entry)) = entries.into_iter().find(|(manner, _)| *manner != Manner::Ends) else { return Ok(None) };
+    let mut met = Vec::new();
+    for &who in callers {
+        // One for each: a use may use a handle up.
+        let a = match mint(trial, Who::A, kind).await {
+            Ok(Ok(minted)) => minted,
+            Ok(Err(halt)) | Err(halt) if halt.is_final() => return Err(halt),
+            _ => return Ok(None),
+        };
+        let answer = match use_handle(trial, "who-is-served", who, &entry, &a.handle).await {
+            Ok((answer, _)) => answer,
+            Err(halt) if halt.is_final() => return Err(halt),
+            Err(_) => return Ok(None),
+        };
+        let outcome = match &answer.disposition {
+            _ if a.marked(&answer).is_some() => "served",
+            Disposition::Accepted => "accepted",
+            Disposition::Refused(_) => "refused",
+            _ => "unclear",
+        };
+        met.push(Met { who: who.label(), outcome });
+    }
+    Ok(Some(Access { entry: entry.to_string(), callers: met }))
+}
