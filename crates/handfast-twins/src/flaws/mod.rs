@@ -117,7 +117,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 129] = [
+static TWINS: [Twin; 130] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -220,6 +220,7 @@ static TWINS: [Twin; 129] = [
     gated("no-challenge", "refuses without saying where a token comes from", || Box::new(tokens::NoChallenge)),
     // Sessions of 2025-11-25 and older
     keeps("sessions", "2025-11-25 and older; sound sessions that hold notes", || Box::new(sessions::Sound)),
+    keeps("session-binds-token", "sessions are bound to the very token", || Box::new(sessions::BindsToken)),
     keeps("revives-unknown", "a request with an unknown session id is carried out", || Box::new(sessions::RevivesUnknown)),
     keeps("adopts-unknown", "an unknown session id is opened under the id that was sent", || Box::new(sessions::AdoptsUnknown)),
     keeps("adopts-on-refusal", "an unknown session id is refused, and works from then on", || Box::new(sessions::AdoptsOnRefusal)),

@@ -3,6 +3,7 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
 use crate::{
+    caller::Principal,
     clock::Clock,
     sessions::{ELSEWHERE, EXPIRED, Missing, SessionGuards, Unknown},
     workspaces,
@@ -12,6 +13,15 @@ use crate::{
 pub(super) struct Sound;
 
 impl SessionGuards for Sound {}
+
+pub(super) struct BindsToken;
+
+impl SessionGuards for BindsToken {
+    // FLAW: whoever renews a token has lost what they had.
+    fn is_owner(&self, owner: &Principal, caller: &Principal) -> bool {
+        owner.token() == caller.token()
+    }
+}
 
 pub(super) struct RevivesUnknown;
 
@@ -238,7 +248,7 @@ impl SessionGuards for ChecksAudienceOnce {
 }
 
 /// Whom the token's issuer knows.
-const USERS: [&str; 2] = ["alice", "bob"];
+const USERS: [&str; 3] = ["alice", "bob", "renewed-alice"];
 
 pub(super) struct NoTokenInSession;
 

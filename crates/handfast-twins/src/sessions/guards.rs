@@ -1,6 +1,6 @@
 //! The guards of the honest server with sessions. A flaw overrides one of them; whatever it leaves alone stays sound.
 
-use crate::workspaces;
+use crate::{caller::Principal, workspaces};
 
 /// Everything that a server with sessions has to check, each with its sound answer.
 pub(crate) trait SessionGuards: Send + Sync {
@@ -35,6 +35,11 @@ pub(crate) trait SessionGuards: Send + Sync {
     fn minds_owner(&self, _verb: &str, _tool: Option<&str>) -> bool {
         // "MCP Servers MUST NOT use sessions for authentication."
         true
+    }
+
+    /// Whether a session is this caller's.
+    fn is_owner(&self, owner: &Principal, caller: &Principal) -> bool {
+        owner == caller
     }
 
     /// Whether a token is wanted with every request, also within a session.

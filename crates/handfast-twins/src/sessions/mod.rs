@@ -159,7 +159,7 @@ impl Sessions {
             };
         };
         match memory.get(id) {
-            Some(session) if session.owner == *caller || !self.guards.minds_owner(verb, tool) => {
+            Some(session) if self.guards.is_owner(&session.owner, caller) || !self.guards.minds_owner(verb, tool) => {
                 Ok(Place::Kept(id.to_owned()))
             }
             Some(_) => Err(self.refused(self.guards.foreign_status(), "session not found")),

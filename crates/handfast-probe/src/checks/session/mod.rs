@@ -8,6 +8,7 @@ mod guessable;
 mod missing_accepted;
 mod outlives_delete;
 mod outlives_token;
+mod overbound;
 mod refused_yet_minted;
 mod revived;
 mod scene;
@@ -24,6 +25,7 @@ pub const CHECKS: &[&Check] = &[
     &missing_accepted::CHECK,
     &outlives_delete::CHECK,
     &outlives_token::CHECK,
+    &overbound::CHECK,
     &guessable::CHECK,
     &disclosed::CHECK,
     &unknown_not_404::CHECK,
