@@ -127,7 +127,7 @@ fn further_tools(further: Further, id: &str, handle: &Value) -> Vec<Value> {
             json!({
                 "name": "create_share_link",
                 "title": "Create a share link",
-                "description": "Returns a token with which anybody may read a workspace.",
+                "description": "Returns a token with which anybody may read a workspace, for as long as that lives: one hour.",
                 "inputSchema": {"type": "object", "properties": {id: handle}, "required": [id]},
                 "annotations": {"readOnlyHint": false, "destructiveHint": false}
             }),
