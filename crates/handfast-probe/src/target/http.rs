@@ -72,6 +72,9 @@ pub(super) fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
+/// Who sends what, with which headers that mirror its parameters.
+pub(super) type Posting<'p> = (&'p Identity, &'p Request, &'p [(String, String)]);
+
 /// A connection to one endpoint.
 #[derive(Debug)]
 pub(super) struct Http {
@@ -182,7 +185,7 @@ impl Http {
     pub(super) async fn send_together(
         &mut self,
         era: &Era,
-        postings: [(&Identity, &Request, &Vec<(String, String)>); 2],
+        postings: [Posting<'_>; 2],
         timeout: Duration,
     ) -> [Reply; 2] {
         let mut ready = Vec::new();

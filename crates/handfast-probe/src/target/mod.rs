@@ -255,7 +255,8 @@ impl Target {
             let body = Body::Fault(Fault::NotMcp("one connection carries no id twice".to_owned()));
             return [(); 2].map(|()| Reply { status: None, body: body.clone() });
         };
-        let postings = [(&identities[0], &first, &one.param_headers), (&identities[1], &second, &other.param_headers)];
+        let postings =
+            [(&identities[0], &first, &one.param_headers[..]), (&identities[1], &second, &other.param_headers[..])];
         http.send_together(&self.era, postings, self.options.timeout).await
     }
 

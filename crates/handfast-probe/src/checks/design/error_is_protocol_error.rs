@@ -6,14 +6,13 @@ use crate::{
     checks::{
         self,
         handle::{
-            handles::{Manner, in_order, mint, most_allowed, use_handle},
+            handles::{Manner, in_order, mint, unissued, use_handle},
             kinds,
         },
     },
     cvss,
     discovery::{Entry, Kind, emitted},
     disposition::{Disposition, RefusedBy, Unclear},
-    forge,
     identity::Who,
     likeness, owasp,
     trial::{Answer, Trial},
@@ -81,13 +80,12 @@ async fn of_entry(
     let object = mint(trial, Who::A, kind).await??;
     let (own, _) = use_handle(trial, "owner-use", Who::A, entry, &object.handle).await?;
     plan.accepts(&own, |said| Halt::skipped(Reason::ControlFailed, format!("A could not use its own handle: {said}")))?;
-    let forged = forge::handle(&object.handle, &object.handle, &[], most_allowed(trial, kind));
-    trial.shorten(&forged);
-    let (unissued, _) = use_handle(trial, "forged-handle", Who::A, entry, &forged).await?;
-    let said = trial.clean(&unissued.said());
-    let story = vec![object.answer.step, own.step, unissued.step];
+    let forged = unissued(trial, kind, &object.handle, &[]);
+    let (unminted, _) = use_handle(trial, "forged-handle", Who::A, entry, &forged).await?;
+    let said = trial.clean(&unminted.said());
+    let story = vec![object.answer.step, own.step, unminted.step];
     let entry_shown = entry.to_string();
-    if is_crash(&unissued) {
+    if is_crash(&unminted) {
         // Once is an outage; twice, while A's own handle works, is the answer.
         let (again, _) = use_handle(trial, "forged-handle", Who::A, entry, &forged).await?;
         let fresh = mint(trial, Who::A, kind).await??;
@@ -99,16 +97,16 @@ async fn of_entry(
         let advice = Advice::NotFollowed(format!("a handle that nobody minted makes the server fall over: {said}"));
         return Ok(row(trial, &plan.hold()?, &entry_shown, advice, story));
     }
-    plan.presents_unissued(&unissued, &[emitted::text_of(&forged)])?;
+    plan.presents_unissued(&unminted, &[emitted::text_of(&forged)])?;
     let controls = plan.hold()?;
-    let advice = match &unissued.disposition {
+    let advice = match &unminted.disposition {
         Disposition::Refused(refusal) if refusal.by == RefusedBy::ToolError => {
             Advice::Followed(format!("a handle that nobody minted is an error of the tool's: {said}"))
         }
         Disposition::Refused(_) => {
             Advice::NotFollowed(format!("a handle that nobody minted is an error of the protocol's: {said}"))
         }
-        _ if is_no(&unissued, &own) => {
+        _ if is_no(&unminted, &own) => {
             let text = format!("{entry}: an unknown handle is refused in a result that is no error: {said}");
             observations.push(Observation { id: "refusal-is-no-error", text });
             Advice::Followed(format!("a handle that nobody minted is refused in a result: {said}"))

@@ -1,7 +1,7 @@
 //! `handle-adopted`: does a name that a client made up become the handle of something that others reach by it as well?
 
 use super::{
-    handles::{Handles, Manner, in_order, mint, mint_both, most_allowed, use_handle, write_marks},
+    handles::{Handles, Manner, in_order, mint, mint_both, unissued, use_handle, write_marks},
     identities, kinds,
 };
 use crate::{
@@ -9,7 +9,6 @@ use crate::{
     checks, cvss,
     discovery::{Entry, Kind, emitted},
     disposition::Disposition,
-    forge,
     identity::Who,
     likeness, owasp,
     trial::{Answer, Trial},
@@ -129,9 +128,7 @@ async fn shared(
     let text = format!("{entry}: a handle that A made up was honoured");
     observations.push(Observation { id: Reason::ForgedHandleHonoured.slug(), text });
     identities::told_apart(trial, kind, handles).await?;
-    let other =
-        forge::handle(&handles.forged, &handles.a.handle, &[handles.b.handle.clone()], most_allowed(trial, kind));
-    trial.shorten(&other);
+    let other = unissued(trial, kind, &handles.forged, &[handles.a.handle.clone(), handles.b.handle.clone()]);
     let mut object = handles.a.clone();
     object.handle = handles.forged.clone();
     object.marks.clear();

@@ -5,7 +5,7 @@ use handfast_wire::headers;
 use serde_json::Value;
 
 use super::{
-    handles::{Minted, most_allowed, use_handle},
+    handles::{Minted, unissued, use_handle},
     kinds,
     showing::Showing,
 };
@@ -14,7 +14,6 @@ use crate::{
     checks, cvss,
     discovery::{self, Kind, emitted},
     disposition::Disposition,
-    forge,
     identity::Who,
     owasp, random,
     target::Era,
@@ -68,11 +67,9 @@ async fn of_kind(
     let mut plan = ControlPlan::default();
     let (showing, owner) = Showing::find(trial, kind, &mut plan, observations).await?;
     let entry = showing.entry.to_string();
-    let first = &owner.object.handle;
-    let forged = forge::handle(first, first, &[], most_allowed(trial, kind));
-    trial.shorten(&forged);
-    let (unissued, _) = use_handle(trial, "forged-handle", Who::A, &showing.entry, &forged).await?;
-    plan.presents_unissued(&unissued, &[emitted::text_of(&forged)])?;
+    let forged = unissued(trial, kind, &owner.object.handle, &[]);
+    let (unminted, _) = use_handle(trial, "forged-handle", Who::A, &showing.entry, &forged).await?;
+    plan.presents_unissued(&unminted, &[emitted::text_of(&forged)])?;
     let controls = plan.hold()?;
 
     let (one, other) = (made_up(), made_up());

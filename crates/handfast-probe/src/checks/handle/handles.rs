@@ -97,6 +97,13 @@ pub(in crate::checks) async fn mint_both(trial: &mut Trial<'_, '_>, kind: &Kind)
     Ok(Handles { a, b, forged })
 }
 
+/// A handle that nobody minted, of the shape of this one, and none of those that are taken.
+pub(in crate::checks) fn unissued(trial: &mut Trial<'_, '_>, kind: &Kind, like: &Value, taken: &[Value]) -> Value {
+    let forged = forge::handle(like, like, taken, most_allowed(trial, kind));
+    trial.shorten(&forged);
+    forged
+}
+
 /// The largest number that every entry point of a kind takes, by its schema.
 pub(in crate::checks) fn most_allowed(trial: &Trial<'_, '_>, kind: &Kind) -> Option<u64> {
     let maximum = |entry: &Entry| match entry {

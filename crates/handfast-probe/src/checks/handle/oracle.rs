@@ -1,7 +1,7 @@
 //! `handle-oracle`: is a handle that is somebody else's refused otherwise than one that nobody minted?
 
 use super::{
-    handles::{Manner, in_order, mint, most_allowed, use_handle},
+    handles::{Manner, in_order, mint, unissued, use_handle},
     kinds,
 };
 use crate::{
@@ -9,7 +9,6 @@ use crate::{
     checks, cvss,
     discovery::{Entry, Kind, emitted},
     disposition::{Disposition, RefusedBy},
-    forge,
     identity::Who,
     likeness, owasp,
     trial::{Answer, Trial},
@@ -80,21 +79,20 @@ async fn of_entry(trial: &mut Trial<'_, '_>, kind: &Kind, entry: &Entry) -> Resu
     let mut told = (String::new(), String::new());
     let mut first: Option<Answer> = None;
     for _ in 0..ROUNDS {
-        let mut unissued = Vec::new();
+        let mut unminted = Vec::new();
         for _ in 0..2 {
-            let forged = forge::handle(&object.handle, &object.handle, &taken, most_allowed(trial, kind));
-            trial.shorten(&forged);
+            let forged = unissued(trial, kind, &object.handle, &taken);
             taken.push(forged.clone());
             let (answer, _) = use_handle(trial, "forged-handle", Who::B, entry, &forged).await?;
             plan.presents_unissued(&answer, &[emitted::text_of(&forged)])?;
-            unissued.push(answer);
+            unminted.push(answer);
         }
         let (subject, _) = use_handle(trial, "subject", Who::B, entry, &object.handle).await?;
         if let Some(halt) = subject.unclear() {
             return Err(halt);
         }
-        steps.extend([unissued[0].step, subject.step]);
-        let [one, other] = &unissued[..] else { break };
+        steps.extend([unminted[0].step, subject.step]);
+        let [one, other] = &unminted[..] else { break };
         let first = first.get_or_insert_with(|| one.clone());
         if !alike(one, other, &taken) || !alike(one, first, &taken) {
             let text = format!(
@@ -129,8 +127,8 @@ async fn of_entry(trial: &mut Trial<'_, '_>, kind: &Kind, entry: &Entry) -> Resu
             Row::refuted(&controls, &entry, Reason::HandlesRefusedAlike, detail)
         }
         ROUNDS => {
-            let (live, unissued) = (trial.clean(&told.0), trial.clean(&told.1));
-            let detail = format!("B is told of A's live handle: {live}; and of one that nobody minted: {unissued}");
+            let (live, unknown) = (trial.clean(&told.0), trial.clean(&told.1));
+            let detail = format!("B is told of A's live handle: {live}; and of one that nobody minted: {unknown}");
             Row::confirmed(&controls, &entry, Reason::HandleOracle, CHECK.severity, detail)
         }
         _ => return Err(Halt::errored(Reason::Unstable, "A's handle was answered as a forged one once, and once not")),

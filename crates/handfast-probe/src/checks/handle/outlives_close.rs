@@ -2,7 +2,7 @@
 
 use super::{
     endings,
-    handles::{most_allowed, use_handle},
+    handles::{unissued, use_handle},
     kinds,
     showing::{After, Showing, after},
 };
@@ -10,7 +10,6 @@ use crate::{
     check::{Check, Level, Running},
     checks, cvss,
     discovery::{Kind, emitted},
-    forge,
     identity::Who,
     owasp,
     trial::Trial,
@@ -49,9 +48,7 @@ async fn of_kind(
     let mut plan = ControlPlan::default();
     let (showing, owner) = Showing::find(trial, kind, &mut plan, observations).await?;
     let entry = showing.entry.to_string();
-    let first = &owner.object.handle;
-    let forged = forge::handle(first, first, &[], most_allowed(trial, kind));
-    trial.shorten(&forged);
+    let forged = unissued(trial, kind, &owner.object.handle, &[]);
 
     let (mut served, mut told, mut steps, mut said) = (Vec::new(), false, vec![owner.view.step], String::new());
     for _ in 0..TWICE {
@@ -70,14 +67,14 @@ async fn of_kind(
             break;
         }
     }
-    let (unissued, _) = use_handle(trial, "forged-handle", Who::A, &showing.entry, &forged).await?;
-    plan.presents_unissued(&unissued, &[emitted::text_of(&forged)])?;
+    let (unminted, _) = use_handle(trial, "forged-handle", Who::A, &showing.entry, &forged).await?;
+    plan.presents_unissued(&unminted, &[emitted::text_of(&forged)])?;
     let controls = plan.hold()?;
     showing.still_shows(trial, kind).await?;
 
     let said = trial.clean(&said);
     let mut row = match &served[..] {
-        [(object, _), ..] if object.marked(&unissued).is_some() => {
+        [(object, _), ..] if object.marked(&unminted).is_some() => {
             let detail = "a handle that nobody minted brings A's object as well".to_owned();
             Row::halted(&entry, Halt::skipped(Reason::HandleWitnessUnusable, detail))
         }

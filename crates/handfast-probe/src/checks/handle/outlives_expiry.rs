@@ -2,7 +2,7 @@
 
 use super::{
     endings,
-    handles::{most_allowed, use_handle},
+    handles::{unissued, use_handle},
     kinds,
     showing::{After, Showing, after},
 };
@@ -10,7 +10,6 @@ use crate::{
     check::{Check, Level, Running},
     checks, cvss,
     discovery::{Kind, emitted},
-    forge,
     identity::Who,
     owasp,
     trial::Trial,
@@ -58,8 +57,7 @@ async fn of_kind(
     let wait = endings::wait_for(trial, lifetime)?;
     let entry = showing.entry.to_string();
     let objects = [showing.mint(trial, kind, Who::A).await?, showing.mint(trial, kind, Who::A).await?];
-    let forged = forge::handle(&objects[0].handle, &objects[1].handle, &[], most_allowed(trial, kind));
-    trial.shorten(&forged);
+    let forged = unissued(trial, kind, &objects[0].handle, &[]);
     trial.pause(wait).await?;
 
     let (mut served, mut steps, mut said) = (Vec::new(), vec![owner.view.step], String::new());
@@ -81,14 +79,14 @@ async fn of_kind(
         // What is only cleared away from time to time may be gone a little later.
         trial.pause(LATER).await?;
     }
-    let (unissued, _) = use_handle(trial, "forged-handle", Who::A, &showing.entry, &forged).await?;
-    plan.presents_unissued(&unissued, &[emitted::text_of(&forged)])?;
+    let (unminted, _) = use_handle(trial, "forged-handle", Who::A, &showing.entry, &forged).await?;
+    plan.presents_unissued(&unminted, &[emitted::text_of(&forged)])?;
     let controls = plan.hold()?;
     showing.still_shows(trial, kind).await?;
 
     let lived = format!("{} ms after it was minted for {} ms", wait.as_millis(), lifetime.as_millis());
     let mut row = match &served[..] {
-        [(object, _), ..] if object.marked(&unissued).is_some() => {
+        [(object, _), ..] if object.marked(&unminted).is_some() => {
             let detail = "a handle that nobody minted brings A's object as well";
             Row::halted(&entry, Halt::skipped(Reason::HandleWitnessUnusable, detail))
         }

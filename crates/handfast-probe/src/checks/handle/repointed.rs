@@ -2,7 +2,7 @@
 
 use super::{
     endings,
-    handles::{Minted, most_allowed, use_handle},
+    handles::{Minted, unissued, use_handle},
     kinds,
     showing::Showing,
 };
@@ -11,7 +11,6 @@ use crate::{
     checks, cvss,
     discovery::{Entry, Kind, emitted},
     disposition::Disposition,
-    forge,
     identity::Who,
     owasp,
     trial::{Answer, Trial},
@@ -63,9 +62,7 @@ async fn of_kind(
     let mut plan = ControlPlan::default();
     let (showing, owner) = Showing::find(trial, kind, &mut plan, observations).await?;
     let entry = showing.entry.to_string();
-    let first = &owner.object.handle;
-    let forged = forge::handle(first, first, &[], most_allowed(trial, kind));
-    trial.shorten(&forged);
+    let forged = unissued(trial, kind, &owner.object.handle, &[]);
 
     // Whose objects come next: a number that is free again may go to anybody.
     let mut found = Vec::new();
@@ -96,14 +93,14 @@ async fn of_kind(
             _ => return Err(Halt::errored(Reason::Unstable, "the handle led elsewhere once, and once not")),
         }
     }
-    let (unissued, _) = use_handle(trial, "forged-handle", Who::A, &showing.entry, &forged).await?;
-    plan.presents_unissued(&unissued, &[emitted::text_of(&forged)])?;
+    let (unminted, _) = use_handle(trial, "forged-handle", Who::A, &showing.entry, &forged).await?;
+    plan.presents_unissued(&unminted, &[emitted::text_of(&forged)])?;
     let controls = plan.hold()?;
     showing.still_shows(trial, kind).await?;
 
     let mut rows = Vec::new();
     for (next, later, marker) in &found {
-        if later.iter().any(|minted| minted.marked(&unissued).is_some()) {
+        if later.iter().any(|minted| minted.marked(&unminted).is_some()) {
             let detail = "a handle that nobody minted brings the later object as well";
             rows.push(Row::halted(&entry, Halt::skipped(Reason::HandleWitnessUnusable, detail)));
             continue;
