@@ -188,7 +188,7 @@ pub async fn choose(
 }
 
 /// Tools that keep a text and need nothing else.
-fn writers(trial: &Trial<'_, '_>, tools: &[Tool]) -> Vec<Tool> {
+pub(crate) fn writers(trial: &Trial<'_, '_>, tools: &[Tool]) -> Vec<Tool> {
     let keeps = |tool: &&Tool| {
         let needs_a_handle = discovery::required(tool).iter().any(|name| names::names_a_handle(name));
         trial.session.may_call(tool) && !tool.read_only && named(tool, &KEEPING) && !needs_a_handle
@@ -208,7 +208,7 @@ fn shared(write: &Tool, read: &Tool) -> Option<BTreeMap<String, Value>> {
 }
 
 /// Tools that show something, those first that need nothing for it.
-fn readers(trial: &Trial<'_, '_>, tools: &[Tool]) -> Vec<Tool> {
+pub(crate) fn readers(trial: &Trial<'_, '_>, tools: &[Tool]) -> Vec<Tool> {
     let shows = |tool: &&Tool| {
         let is_who = WHO_AM_I.contains(&names::words(&tool.name).join("_").as_str());
         let shows = tool.read_only || named(tool, &SHOWING);

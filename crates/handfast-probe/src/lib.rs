@@ -25,6 +25,7 @@ pub mod forge;
 pub mod format;
 pub mod harm;
 pub mod identity;
+pub mod lifetime;
 pub mod likeness;
 pub mod marker;
 pub mod owasp;

@@ -231,6 +231,10 @@ fn reason_is_absence(reason: Reason) -> bool {
         Reason::NoSessionIssued
             | Reason::NeedsHttp
             | Reason::VerbNotOffered
+            | Reason::NoToolEndsAHandle
+            | Reason::NoLifetimeStated
+            | Reason::NotStateless
+            | Reason::NoAmbientState
             | Reason::NoOauthSeen
             | Reason::NoSignatureSeen
             | Reason::NoApprovalAsked

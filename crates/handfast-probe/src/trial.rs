@@ -269,26 +269,36 @@ impl<'t, 'p> Trial<'t, 'p> {
             }
             _ => reply,
         };
-        let disposition = disposition::of(&reply);
-        if let Disposition::Asked(InputRequired { state: Some(state), .. }) = &disposition {
-            self.session.redactor.shorten(state);
-        }
-        let sent = strings_in(&Value::Object(call.params.clone()));
-        self.shorten_minted(call, &reply, &sent);
-        let answer = Answer {
-            reply,
-            disposition,
-            sent,
-            step: self.steps.len(),
-            issued: None,
-            stream: false,
-            last_words: String::new(),
-        };
-        self.record(step, who, call.title(), &call.params, &answer);
+        let answer = self.answered(step, who, call, reply);
         match answer.lost().filter(|halt| halt.reason == Reason::Unreachable) {
             Some(halt) => Err(halt),
             None => Ok(answer),
         }
+    }
+
+    /// Two calls at once, each by its own caller, under one and the same JSON-RPC id, and their answers.
+    ///
+    /// # Errors
+    /// As [`Trial::call`]; and where one connection carries both.
+    pub async fn call_together(&mut self, step: &str, calls: [(Who, &Call); 2]) -> Result<[Answer; 2], Halt> {
+        (self.session.progress)(&format!("{step}: {} as A and B at once", calls[0].1.title()));
+        let left = self.allowance()?.min(self.allowance()?);
+        let together = tokio::time::timeout(left, self.session.target.send_together(calls)).await;
+        let lost = || Reply { status: None, body: Body::Fault(Fault::TimedOut(left)) };
+        let replies = together.unwrap_or_else(|_| [lost(), lost()]);
+        self.note_silence(&replies[0]);
+        let [(a, one), (b, other)] = calls;
+        let mut ended = Vec::new();
+        for ((who, _), reply) in calls.into_iter().zip(replies) {
+            ended.push(match disposition::of(&reply) {
+                Disposition::Task(task) => self.follow(who, task).await?.unwrap_or(reply),
+                _ => reply,
+            });
+        }
+        let (Some(for_b), Some(for_a)) = (ended.pop(), ended.pop()) else {
+            return Err(Halt::errored(Reason::ProbeBug, "two calls had less than two answers"));
+        };
+        Ok([self.answered(step, a, one, for_a), self.answered(step, b, other, for_b)])
     }
 
     /// Waits until something is over. What was minted before may be gone by then.
@@ -306,6 +316,27 @@ impl<'t, 'p> Trial<'t, 'p> {
         tokio::time::sleep(time).await;
         self.session.purse.clear();
         Ok(())
+    }
+
+    /// What a reply means, recorded.
+    fn answered(&mut self, step: &str, who: Who, call: &Call, reply: Reply) -> Answer {
+        let disposition = disposition::of(&reply);
+        if let Disposition::Asked(InputRequired { state: Some(state), .. }) = &disposition {
+            self.session.redactor.shorten(state);
+        }
+        let sent = strings_in(&Value::Object(call.params.clone()));
+        self.shorten_minted(call, &reply, &sent);
+        let answer = Answer {
+            reply,
+            disposition,
+            sent,
+            step: self.steps.len(),
+            issued: None,
+            stream: false,
+            last_words: String::new(),
+        };
+        self.record(step, who, call.title(), &call.params, &answer);
+        answer
     }
 
     /// A call of a minting tool, for whatever reason, mints a handle that no report may show.

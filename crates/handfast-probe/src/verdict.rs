@@ -84,6 +84,48 @@ reasons! {
     IdentitiesNotDistinguished = "identities-not-distinguished",
     /// B could not mint and use a handle of its own.
     SecondIdentityNotLive = "second-identity-not-live",
+    /// A handle opened its object after that was ended, or after its time was over.
+    EndedHandleServed = "ended-handle-served",
+    /// The handle of what is over was refused.
+    EndedHandleRefused = "ended-handle-refused",
+    /// No tool says that it ends what a handle names, or none may be called.
+    NoToolEndsAHandle = "no-tool-ends-a-handle",
+    /// The handle of what is over opened something that was made later.
+    HandleRepointed = "handle-repointed",
+    /// The handle of what is over led to nothing that was made later.
+    HandleNotRepointed = "handle-not-repointed",
+    /// The server does not say how long a handle lives.
+    NoLifetimeStated = "no-lifetime-stated",
+    /// A handle that a client made up led others to the same object.
+    InventedHandleShared = "invented-handle-shared",
+    /// A handle that a client made up led nobody else to the same object.
+    InventedHandleApart = "invented-handle-apart",
+    /// A handle that a client made up was refused.
+    InventedHandleRefused = "invented-handle-refused",
+    /// A live handle was refused in another way than one that nobody minted.
+    HandleOracle = "handle-oracle",
+    /// A live handle was refused as one that nobody minted.
+    HandlesRefusedAlike = "handles-refused-alike",
+    /// What a handle opened depended on a session header.
+    SessionHeaderHeeded = "session-header-heeded",
+    /// What a handle opened did not depend on a session header.
+    SessionHeaderIgnored = "session-header-ignored",
+    /// The server does not speak the stateless revision.
+    NotStateless = "not-stateless",
+    /// What A gave to keep without a handle came back to B.
+    AmbientStateShared = "ambient-state-shared",
+    /// What A gave to keep without a handle did not come back to B.
+    AmbientStateApart = "ambient-state-apart",
+    /// No tool shows, without a handle, what another was given to keep.
+    NoAmbientState = "no-ambient-state",
+    /// One user was given the answer to another's request.
+    ResponseMisrouted = "response-misrouted",
+    /// Everybody was given the answer to their own request.
+    ResponsesRouted = "responses-routed",
+    /// The advice on handles is not followed.
+    AdviceNotFollowed = "advice-not-followed",
+    /// The advice on handles is followed.
+    AdviceFollowed = "advice-followed",
     /// No tool, resource template or prompt takes a value that a tool hands out.
     NoToolConsumesAHandle = "no-tool-consumes-a-handle",
     /// No tool hands out a value that looks like a handle.

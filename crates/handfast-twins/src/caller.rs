@@ -10,6 +10,8 @@ pub(crate) struct Principal {
     client: &'static str,
     token: String,
     connection: u16,
+    /// What stands in a header that the stateless revision does not have.
+    session: String,
 }
 
 impl Principal {
@@ -19,7 +21,8 @@ impl Principal {
             (None, Some(name)) => (name, "phone"),
             (None, None) => (shown, DESKTOP),
         };
-        Self { name: name.to_owned(), client, token: shown.to_owned(), connection: 0 }
+        let (token, session) = (shown.to_owned(), String::new());
+        Self { name: name.to_owned(), client, token, connection: 0, session }
     }
 
     /// Whoever runs the process: the caller on stdio that names nobody.
@@ -34,6 +37,16 @@ impl Principal {
     /// The OAuth client by which they come.
     pub(crate) fn client(&self) -> &'static str {
         self.client
+    }
+
+    /// The same, by a request with this `Mcp-Session-Id`.
+    pub(crate) fn under(&self, session: Option<&str>) -> Self {
+        Self { session: session.unwrap_or_default().to_owned(), ..self.clone() }
+    }
+
+    /// The `Mcp-Session-Id` of the request, empty where there is none.
+    pub(crate) fn session(&self) -> &str {
+        &self.session
     }
 
     /// What they showed, to the byte.

@@ -55,6 +55,26 @@ pub(crate) trait Guards: Send + Sync {
         false
     }
 
+    /// Whether what is closed is gone.
+    fn closes(&self) -> bool {
+        true
+    }
+
+    /// Whether the number of what was closed is given out again.
+    fn reuses_numbers(&self) -> bool {
+        false
+    }
+
+    /// Under whose name notes are kept that belong to no workspace.
+    fn memory_of(&self, caller: &Principal) -> String {
+        caller.to_string()
+    }
+
+    /// Whether an answer goes to the connection that the request came by.
+    fn answers_by_connection(&self) -> bool {
+        true
+    }
+
     /// Whether answers without a state are answers to a question that was never asked.
     fn waits_to_be_asked(&self) -> bool {
         true

@@ -179,6 +179,7 @@ pub(crate) fn respond(
         Host::Sessions(_, Some(server)) if sessions::is_modern(headers) => server,
         Host::Sessions(sessions, _) => return sessions.respond(answers, caller, method, headers, body),
     };
+    let caller = &caller.under(headers.one(wire::SESSION_ID));
     let request = match read(headers, body) {
         Ok(Message::Request(request)) => request,
         Ok(Message::Notification(_)) => return Reply::bare(202),

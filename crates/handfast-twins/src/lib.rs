@@ -32,6 +32,7 @@ mod tally;
 mod tasks;
 mod tickets;
 mod tools;
+mod waiting;
 mod workspaces;
 
 pub use flaws::{Twin, all, find};

@@ -25,6 +25,12 @@ pub(crate) struct Manner {
     pub(crate) refers_to_owner: bool,
     /// Tools that the others do not have.
     pub(crate) further: Further,
+    /// There are tools that end a workspace.
+    pub(crate) ends: bool,
+    /// How long a handle lives, by the words of the tool that mints it.
+    pub(crate) lifetime: Lifetime,
+    /// A handle that is no good is a JSON-RPC error, and no error of the tool's.
+    pub(crate) refuses_by_protocol: bool,
     /// `append_note` says what it wrote to.
     pub(crate) writer_tells: bool,
     /// Every answer of `read_workspace` carries everything that anybody stored.
@@ -50,6 +56,10 @@ pub(crate) enum Handles {
     Renamed,
     /// Taken inside an object: `target.workspace_id`.
     Nested,
+    /// Only in `structuredContent`.
+    StructuredOnly,
+    /// `ws-` and an encoded record: whose it is, in which table, in which row.
+    Record,
     /// Minted without a label: nothing of the caller's is in the object until something is written to it.
     Unlabelled,
 }
@@ -85,6 +95,20 @@ pub(crate) enum Further {
     Listing,
     /// `create_share_link` and `open_share_link`.
     ShareLinks,
+    /// `close_workspace`.
+    Closing,
+    /// `remember_note` and `recall_notes`, neither of which takes a handle.
+    Memory,
+}
+
+/// How long a handle lives, as it is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    OneHour,
+    /// Without being used.
+    TwoSeconds,
+    /// Nothing is said of it.
+    Unsaid,
 }
 
 /// What is asked before something is done.
@@ -117,6 +141,9 @@ impl Manner {
         shows_owner: true,
         refers_to_owner: false,
         further: Further::Nothing,
+        ends: true,
+        lifetime: Lifetime::OneHour,
+        refuses_by_protocol: false,
         writer_tells: true,
         lists_everything: false,
         polite: false,

@@ -20,6 +20,7 @@ use crate::{
     flaws::Twin,
     http::{self, Answers, BODY_LIMIT, Headers, Host, PATH, Reply},
     server::Server,
+    waiting::Waiting,
 };
 
 /// A twin that is being served. Dropping it stops it.
@@ -38,7 +39,7 @@ pub async fn serve_http(twin: &'static Twin, port: u16, answers: Answers) -> std
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
     let port = listener.local_addr()?.port();
     let host = Arc::new(twin.host());
-    let router = Router::new().fallback(answer).with_state((Arc::clone(&host), answers));
+    let router = Router::new().fallback(answer).with_state((Arc::clone(&host), answers, Waiting::default()));
     let (stop, stopped) = oneshot::channel();
     let task = tokio::spawn(async move {
         let service = router.into_make_service_with_connect_info::<SocketAddr>();
@@ -91,7 +92,7 @@ impl fmt::Debug for Served {
 }
 
 async fn answer(
-    State((host, answers)): State<(Arc<Host>, Answers)>,
+    State((host, answers, waiting)): State<(Arc<Host>, Answers, Waiting)>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
     request: Request,
 ) -> Response<Body> {
@@ -102,7 +103,13 @@ async fn answer(
         Err(reply) => return written(reply),
     };
     match to_bytes(body, BODY_LIMIT).await {
-        Ok(body) => written(http::respond(&host, answers, &caller, method, &headers, &body)),
+        Ok(body) => {
+            let respond = || http::respond(&host, answers, &caller, method, &headers, &body);
+            match host.modern().is_none_or(|server| server.guards.answers_by_connection()) {
+                true => written(respond()),
+                false => written(waiting.answered(&body, respond).await),
+            }
+        }
         Err(_) => written(Reply::bare(413)),
     }
 }

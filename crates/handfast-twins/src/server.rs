@@ -74,7 +74,7 @@ impl Server {
         let client = conform::metadata(params)?;
         match method.as_str() {
             "server/discover" => Ok(surface::discover(manner.answers_with_tasks)),
-            "tools/list" => conform::no_cursor(params).map(|()| surface::tools(manner.handles, manner.further)),
+            "tools/list" => conform::no_cursor(params).map(|()| surface::tools(&manner)),
             "prompts/list" => conform::no_cursor(params).map(|()| surface::prompts(manner.handles)),
             "resources/list" => conform::no_cursor(params).map(|()| surface::resources()),
             "resources/templates/list" => conform::no_cursor(params).map(|()| surface::templates(manner.handles)),
@@ -117,6 +117,7 @@ impl Server {
         if self.guards.lapsed(workspace) || !self.guards.admits(door, caller, workspace) {
             return None;
         }
+        workspace.touched = self.clock.milliseconds();
         let used = use_it(workspace);
         if self.guards.spends(door) {
             keeper.forget(&place);

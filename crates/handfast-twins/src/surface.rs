@@ -4,17 +4,18 @@ use serde_json::{Value, json};
 
 use crate::{
     answer,
-    manner::{Further, Handles},
+    manner::{Further, Handles, Lifetime, Manner},
 };
 
 /// The answer to `tools/list`.
-pub(crate) fn tools(handles: Handles, further: Further) -> Value {
+pub(crate) fn tools(manner: &Manner) -> Value {
+    let Manner { handles, further, .. } = *manner;
     let id = handles.taken_as();
     let handle = handle_schema(handles);
     let mut open = json!({
         "name": "open_workspace",
         "title": "Open a workspace",
-        "description": "Opens a new workspace for the caller and returns its handle. The handle lives for one hour.",
+        "description": format!("Opens a new workspace for the caller and returns its handle.{}", said_of(manner.lifetime)),
         "inputSchema": {
             "type": "object",
             "properties": {"label": {"type": "string", "description": "A name for the workspace", "maxLength": 500}},
@@ -73,7 +74,9 @@ pub(crate) fn tools(handles: Handles, further: Further) -> Value {
         "inputSchema": {"type": "object", "properties": {}},
         "annotations": {"readOnlyHint": true}
     });
-    let mut listed = vec![open, read, append, archive, purge, whoami];
+    let mut listed = vec![open, read, append];
+    listed.extend([archive, purge].into_iter().filter(|_| manner.ends));
+    listed.push(whoami);
     match handles {
         Handles::Nested => listed.iter_mut().skip(1).for_each(nest),
         Handles::Unlabelled => listed[0]["inputSchema"] = json!({"type": "object", "properties": {}}),
@@ -93,11 +96,38 @@ fn further_tools(further: Further, id: &str, handle: &Value) -> Vec<Value> {
             "inputSchema": {"type": "object", "properties": {}},
             "annotations": {"readOnlyHint": true}
         })],
+        Further::Closing => vec![json!({
+            "name": "close_workspace",
+            "title": "Close a workspace",
+            "description": "Closes a workspace. Its handle is worth nothing from then on.",
+            "inputSchema": {"type": "object", "properties": {id: handle}, "required": [id]},
+            "annotations": {"readOnlyHint": false, "destructiveHint": false}
+        })],
+        Further::Memory => vec![
+            json!({
+                "name": "remember_note",
+                "title": "Remember a note",
+                "description": "Keeps a note for the caller.",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"text": {"type": "string", "description": "The note", "maxLength": 2000}},
+                    "required": ["text"]
+                },
+                "annotations": {"readOnlyHint": false, "destructiveHint": false}
+            }),
+            json!({
+                "name": "recall_notes",
+                "title": "Recall the notes",
+                "description": "Returns the notes that were kept for the caller.",
+                "inputSchema": {"type": "object", "properties": {}},
+                "annotations": {"readOnlyHint": true}
+            }),
+        ],
         Further::ShareLinks => vec![
             json!({
                 "name": "create_share_link",
                 "title": "Create a share link",
-                "description": "Returns a token with which anybody may read a workspace.",
+                "description": "Returns a token with which anybody may read a workspace, for as long as that lives: one hour.",
                 "inputSchema": {"type": "object", "properties": {id: handle}, "required": [id]},
                 "annotations": {"readOnlyHint": false, "destructiveHint": false}
             }),
@@ -113,6 +143,14 @@ fn further_tools(further: Further, id: &str, handle: &Value) -> Vec<Value> {
                 "annotations": {"readOnlyHint": true}
             }),
         ],
+    }
+}
+
+fn said_of(lifetime: Lifetime) -> &'static str {
+    match lifetime {
+        Lifetime::OneHour => " The handle lives for one hour.",
+        Lifetime::TwoSeconds => " The handle lives for two seconds without being used.",
+        Lifetime::Unsaid => "",
     }
 }
 

@@ -1,4 +1,4 @@
-//! The tools: open, read, append, archive, purge, whoami, and what few servers have besides. Unknown and foreign handles get one and the same answer.
+//! The tools: open, read, append, archive, purge, whoami, and what a few servers have besides. Unknown and foreign handles get one and the same answer.
 
 use handfast_wire::message::Object;
 use serde_json::{Value, json};
@@ -35,11 +35,14 @@ pub(crate) fn call(
         "open_workspace" => call.open(),
         "read_workspace" => call.read(),
         "append_note" => call.append(),
-        "archive_workspace" => call.archive(),
-        "purge_workspace" => call.purge(),
+        "archive_workspace" if call.manner.ends => call.archive(),
+        "purge_workspace" if call.manner.ends => call.purge(),
         "whoami" => Ok(answer::tool(caller.to_string(), call.data(json!({"principal": caller.as_str()})))),
         "list_workspaces" if call.manner.further == Further::Listing => Ok(call.list()),
         "create_share_link" if call.manner.further == Further::ShareLinks => call.share(),
+        "close_workspace" if call.manner.further == Further::Closing => call.close(),
+        "remember_note" if call.manner.further == Further::Memory => call.remember(),
+        "recall_notes" if call.manner.further == Further::Memory => Ok(call.recall()),
         "open_share_link" if call.manner.further == Further::ShareLinks => call.open_shared(),
         _ => Err(Refused::params(format!("unknown tool: {name}"))),
     }
@@ -62,10 +65,11 @@ impl Call<'_> {
             _ => server::text(self.arguments, "label")?,
         };
         let mut keeper = self.server.keeper();
-        let handle = keeper.mint(self.manner.handles);
+        let handle = keeper.mint(self.manner.handles, self.caller);
         let mut workspace = Workspace::new(&handle, label, self.caller);
         if self.server.guards.remembers() {
             let ticket = self.server.tickets.issue(self.caller, &handle);
+            workspace.touched = self.server.clock.milliseconds();
             workspace.ticket = Some(ticket.ok_or_else(|| Refused::internal("no handle could be made"))?);
             keeper.put(self.server.guards.place(self.caller, &handle), workspace.clone());
         }
@@ -78,7 +82,7 @@ impl Call<'_> {
     fn read(&self) -> Result<Value, Refused> {
         let shown = self.resolve(Door::Read, |workspace| self.shown(workspace, true))?;
         if !self.manner.lists_everything {
-            return Ok(shown.map_or_else(|| self.unknown(), |shown| self.described(shown)));
+            return shown.map_or_else(|| self.unknown(), |shown| Ok(self.described(shown)));
         }
         let everything: Vec<Value> =
             self.server.keeper().everything().map(|workspace| self.shown(workspace, true)).collect();
@@ -97,17 +101,17 @@ impl Call<'_> {
             workspace.notes.push(text.to_owned());
             self.shown(workspace, true)
         })?;
-        Ok(match shown {
+        match shown {
             None => self.unknown(),
-            Some(_) if !self.manner.writer_tells => answer::tool("ok".into(), None),
-            Some(shown) => self.described(shown),
-        })
+            Some(_) if !self.manner.writer_tells => Ok(answer::tool("ok".into(), None)),
+            Some(shown) => Ok(self.described(shown)),
+        }
     }
 
     fn archive(&self) -> Result<Value, Refused> {
         let reason = self.arguments.get("reason").map(|_| server::text(self.arguments, "reason")).transpose()?;
         let Some(workspace) = self.resolve(Door::Archive, |workspace| workspace.clone())? else {
-            return Ok(self.unknown());
+            return self.unknown();
         };
         let origin = Origin {
             caller: self.caller,
@@ -151,7 +155,36 @@ impl Call<'_> {
         // Declared as destructive, and counted for the tests; in truth it destroys nothing.
         self.server.count_purge();
         let found = self.resolve(Door::Purge, |_| ())?;
-        Ok(found.map_or_else(|| self.unknown(), |()| answer::tool("purged".into(), self.data(json!({"purged": true})))))
+        let purged = || answer::tool("purged".into(), self.data(json!({"purged": true})));
+        found.map_or_else(|| self.unknown(), |()| Ok(purged()))
+    }
+
+    fn close(&self) -> Result<Value, Refused> {
+        let Some(handle) = self.resolve(Door::Close, |workspace| workspace.handle.clone())? else {
+            return self.unknown();
+        };
+        if self.server.guards.closes() {
+            let place = self.server.guards.place(self.caller, &handle);
+            let mut keeper = self.server.keeper();
+            keeper.forget(&place);
+            if self.server.guards.reuses_numbers() {
+                keeper.free(handle);
+            }
+        }
+        Ok(answer::tool("closed".into(), self.data(json!({"closed": true}))))
+    }
+
+    fn remember(&self) -> Result<Value, Refused> {
+        let text = server::text(self.arguments, "text")?;
+        let mut keeper = self.server.keeper();
+        let notes = keeper.notes_of(self.server.guards.memory_of(self.caller));
+        notes.push(text.to_owned());
+        Ok(answer::tool(format!("{} notes are kept", notes.len()), self.data(json!({"count": notes.len()}))))
+    }
+
+    fn recall(&self) -> Value {
+        let notes = self.server.keeper().notes_of(self.server.guards.memory_of(self.caller)).clone();
+        self.described(json!({"notes": notes}))
     }
 
     fn list(&self) -> Value {
@@ -162,7 +195,7 @@ impl Call<'_> {
 
     fn share(&self) -> Result<Value, Refused> {
         let Some(handle) = self.resolve(Door::Share, |workspace| workspace.handle.clone())? else {
-            return Ok(self.unknown());
+            return self.unknown();
         };
         let place = self.server.guards.place(self.caller, &handle);
         let token = self.server.keeper().link(place);
@@ -228,7 +261,8 @@ impl Call<'_> {
             );
             return answer::tool(sentence, None);
         }
-        answer::tool(shown.to_string(), Some(shown))
+        let text = if self.manner.handles == Handles::StructuredOnly { "done".to_owned() } else { shown.to_string() };
+        answer::tool(text, Some(shown))
     }
 
     /// A handle as this server writes it.
@@ -239,14 +273,17 @@ impl Call<'_> {
         }
     }
 
-    fn unknown(&self) -> Value {
+    fn unknown(&self) -> Result<Value, Refused> {
+        if self.manner.refuses_by_protocol {
+            return Err(Refused::params(UNKNOWN_HANDLE));
+        }
         if self.manner.polite {
-            return answer::tool("sorry, there is no such thing here".into(), None);
+            return Ok(answer::tool("sorry, there is no such thing here".into(), None));
         }
         if let Some(owner) = self.somebody_else().filter(|_| self.manner.refers_to_owner) {
-            return answer::tool(format!("this workspace belongs to {owner}; ask them"), None);
+            return Ok(answer::tool(format!("this workspace belongs to {owner}; ask them"), None));
         }
-        answer::tool_error(UNKNOWN_HANDLE)
+        Ok(answer::tool_error(UNKNOWN_HANDLE))
     }
 
     /// Who else owns what was presented.

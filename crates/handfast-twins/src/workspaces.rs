@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::json;
+
 use crate::{caller::Principal, manner::Handles, tickets::Ticket};
 
 /// The ways by which a handle can be used. Each is guarded on its own, so each can be forgotten on its own.
@@ -12,6 +15,7 @@ pub(crate) enum Door {
     Archive,
     Purge,
     Share,
+    Close,
     Prompt,
     Resource,
 }
@@ -26,6 +30,8 @@ pub(crate) struct Workspace {
     pub(crate) owner: Principal,
     pub(crate) notes: Vec<String>,
     pub(crate) archived: u64,
+    /// When it was last used, in milliseconds.
+    pub(crate) touched: u64,
     /// Twelve random digits that are its own.
     pub(crate) code: String,
 }
@@ -33,7 +39,7 @@ pub(crate) struct Workspace {
 impl Workspace {
     pub(crate) fn new(handle: &str, label: &str, owner: &Principal) -> Self {
         let (handle, label, owner) = (handle.to_owned(), label.to_owned(), owner.clone());
-        Self { handle, ticket: None, label, owner, notes: Vec::new(), archived: 0, code: random_digits() }
+        Self { handle, ticket: None, label, owner, notes: Vec::new(), archived: 0, touched: 0, code: random_digits() }
     }
 
     /// Whether it is this caller's to use by this door. What was not minted was minted for nobody.
@@ -59,14 +65,25 @@ pub(crate) struct Keeper {
     /// Where a share link leads.
     links: BTreeMap<String, String>,
     minted: u64,
+    /// Numbers of what was closed, to be given out again.
+    freed: Vec<String>,
+    /// Notes that belong to no workspace, by whose they are.
+    notes: BTreeMap<String, Vec<String>>,
 }
 
 impl Keeper {
     /// A handle that nobody has yet.
-    pub(crate) fn mint(&mut self, handles: Handles) -> String {
+    pub(crate) fn mint(&mut self, handles: Handles, owner: &Principal) -> String {
+        if let Some(freed) = self.freed.pop() {
+            return freed;
+        }
         self.minted += 1;
         match handles {
             Handles::Numeric => (1000 + self.minted).to_string(),
+            Handles::Record => {
+                let record = json!({"table": "workspaces", "owner": owner.as_str(), "key": random_hex()});
+                format!("ws-{}", URL_SAFE_NO_PAD.encode(record.to_string()))
+            }
             _ => format!("ws-{}", random_hex()),
         }
     }
@@ -77,6 +94,16 @@ impl Keeper {
 
     pub(crate) fn at(&mut self, place: &str) -> Option<&mut Workspace> {
         self.all.get_mut(place)
+    }
+
+    /// The number of what was closed may be given out again.
+    pub(crate) fn free(&mut self, handle: String) {
+        self.freed.push(handle);
+    }
+
+    /// The notes that are kept under a name and belong to no workspace.
+    pub(crate) fn notes_of(&mut self, name: String) -> &mut Vec<String> {
+        self.notes.entry(name).or_default()
     }
 
     pub(crate) fn forget(&mut self, place: &str) {

@@ -7,8 +7,9 @@ use crate::{
     errand,
     identity::Who,
     marker::{self, Naming},
+    target::Call,
     trial::{Answer, Trial},
-    verdict::Halt,
+    verdict::{Halt, Reason},
 };
 
 /// How a tool that tells its caller who it is names A and B; silent where there is none, or where it does not keep to it.
@@ -24,6 +25,40 @@ pub(super) async fn who_am_i(trial: &mut Trial<'_, '_>) -> Result<Naming, Halt> 
         Naming::Apart { at, a: name, .. } if !keeps(&again, &at, &name) => Naming::Silent,
         naming => naming,
     })
+}
+
+/// Whether anything shows that the server tells A and B apart: by what it calls them, here or where it is asked who they are,
+/// or by refusing this call to callers that nobody knows.
+///
+/// # Errors
+/// [`Reason::IdentitiesNotDistinguished`] where nothing does.
+pub(super) async fn are_two(trial: &mut Trial<'_, '_>, call: &Call, answers: [&Answer; 2]) -> Result<(), Halt> {
+    let [a, b] = answers;
+    let mut alike = None;
+    for naming in [named(trial, a, b), who_am_i(trial).await?] {
+        match naming {
+            Naming::Apart { .. } => return Ok(()),
+            Naming::Alike(name) => alike = Some(name),
+            Naming::Silent => {}
+        }
+    }
+    if let Some(name) = alike {
+        let detail = format!("the server names both A and B `{}`: to it they are one caller", trial.clean(&name));
+        return Err(Halt::skipped(Reason::IdentitiesNotDistinguished, detail));
+    }
+    if trial.session.target.identities().given() {
+        let mut refused = true;
+        for who in [Who::Nobody, Who::Impostor] {
+            let answer = trial.call("without-identity", who, call).await?;
+            refused &= matches!(answer.disposition, Disposition::Refused(_));
+        }
+        if refused {
+            return Ok(());
+        }
+    }
+    let detail =
+        "nothing shows that the server tells A and B apart: it names neither, and answers callers that nobody knows";
+    Err(Halt::skipped(Reason::IdentitiesNotDistinguished, detail))
 }
 
 /// How two answers, one to A and one to B, name their callers.

@@ -1,8 +1,11 @@
 //! The catalogue.
 
+pub mod ambient;
 mod apart;
 pub mod approval;
+pub mod design;
 pub mod handle;
+pub mod response;
 pub mod session;
 pub mod state;
 pub mod task;
@@ -16,14 +19,18 @@ use crate::{
 
 /// Every check, family by family.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    handle::CHECKS
-        .iter()
-        .chain(state::CHECKS)
-        .chain(approval::CHECKS)
-        .chain(task::CHECKS)
-        .chain(session::CHECKS)
-        .chain(token::CHECKS)
-        .copied()
+    let families = [
+        handle::CHECKS,
+        state::CHECKS,
+        approval::CHECKS,
+        task::CHECKS,
+        session::CHECKS,
+        token::CHECKS,
+        ambient::CHECKS,
+        response::CHECKS,
+        design::CHECKS,
+    ];
+    families.into_iter().flatten().copied()
 }
 
 /// The check with this id.

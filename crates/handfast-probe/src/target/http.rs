@@ -72,6 +72,9 @@ pub(super) fn shown(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }
 
+/// Who sends what, with which headers that mirror its parameters.
+pub(super) type Posting<'p> = (&'p Identity, &'p Request, &'p [(String, String)]);
+
 /// A connection to one endpoint.
 #[derive(Debug)]
 pub(super) struct Http {
@@ -86,6 +89,8 @@ pub(super) struct Http {
     challenge: Option<String>,
     /// How far the server's clock is ahead of ours, by the last answer that told the time.
     clock_ahead: Option<f64>,
+    /// The session id that came with the last answer.
+    issued: Option<String>,
     /// Streams are listened to for a while before they are taken for attached.
     pub(super) listens_longer: bool,
 }
@@ -114,6 +119,7 @@ impl Http {
             sessions: HashMap::new(),
             challenge: None,
             clock_ahead: None,
+            issued: None,
             listens_longer: false,
         })
     }
@@ -156,6 +162,8 @@ impl Http {
                 Ok(response) => {
                     self.challenge = challenge_of(&response);
                     self.clock_ahead = clock_ahead(&response).or(self.clock_ahead);
+                    let issued = response.headers().get(headers::SESSION_ID);
+                    self.issued = issued.and_then(|id| id.to_str().ok()).map(str::to_owned);
                     if let Some(session) = response.headers().get(headers::SESSION_ID)
                         && request.method == "initialize"
                         && response.status().is_success()
@@ -171,6 +179,55 @@ impl Http {
             }
         };
         tokio::time::timeout(timeout, exchange).await.unwrap_or_else(|_| fault(None, Fault::TimedOut(timeout)))
+    }
+
+    /// Sends two requests at once, each by the connections of its own caller.
+    pub(super) async fn send_together(
+        &mut self,
+        era: &Era,
+        postings: [Posting<'_>; 2],
+        timeout: Duration,
+    ) -> [Reply; 2] {
+        let mut ready = Vec::new();
+        for (identity, request, param_headers) in postings {
+            let headers = self.headers(era, identity, request, param_headers);
+            match (headers, self.client_of(identity.who)) {
+                (Ok(headers), Ok(client)) => {
+                    let url = self.url_for(identity);
+                    ready.push((client.post(url).headers(headers).body(request.to_value().to_string()), request));
+                }
+                (Err(reason), _) => return [(); 2].map(|()| fault(None, Fault::NotMcp(reason.clone()))),
+                (_, Err(reason)) => return [(); 2].map(|()| fault(None, Fault::Unreachable(reason.clone()))),
+            }
+        }
+        let here = &*self;
+        let mut sent = ready.into_iter().map(|(posting, request)| async move {
+            let answer = async {
+                match posting.send().await {
+                    Ok(response) => here.read(response, request).await,
+                    Err(error) => fault(None, Fault::Closed(chain(&error.without_url()))),
+                }
+            };
+            tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| fault(None, Fault::TimedOut(timeout)))
+        });
+        match (sent.next(), sent.next()) {
+            (Some(one), Some(other)) => tokio::join!(one, other).into(),
+            _ => [(); 2].map(|()| fault(None, Fault::NotMcp("nothing was sent".to_owned()))),
+        }
+    }
+
+    /// Puts a header on every request, or takes it away; what HTTP forbids is left out.
+    pub(super) fn add_header(&mut self, name: &str, value: Option<&str>) {
+        let Ok(name) = header_name(name) else { return };
+        match value.and_then(|value| HeaderValue::from_str(value).ok()) {
+            Some(value) => self.extra.insert(name, value),
+            None => self.extra.remove(name),
+        };
+    }
+
+    /// The session id that came with the last answer.
+    pub(super) fn issued(&self) -> Option<&str> {
+        self.issued.as_deref()
     }
 
     fn headers(
@@ -255,7 +312,7 @@ impl Http {
         Ok(headers)
     }
 
-    async fn read(&mut self, response: reqwest::Response, request: &Request) -> Reply {
+    async fn read(&self, response: reqwest::Response, request: &Request) -> Reply {
         let status = response.status();
         let streamed = is_stream(&response);
         if status.is_redirection() {

@@ -52,10 +52,18 @@ const USUAL: &[(&str, &str)] = &[
     ("state-outlives-expiry", "skipped needs-wait"),
     ("answers-", "skipped questions-name-nothing"),
     ("task-", "skipped no-task-returned"),
+    ("handle-outlives-close", "skipped no-tool-ends-a-handle"),
+    ("handle-repointed", "skipped no-tool-ends-a-handle"),
+    ("handle-outlives-expiry", "skipped needs-wait"),
+    ("handle-adopted", "refuted"),
+    ("handle-oracle", "refuted"),
+    ("handle-follows-session-header", "refuted"),
+    ("ambient-shared", "skipped no-ambient-state"),
+    ("design-", "refuted"),
 ];
 
 /// Further checks that ask for HTTP.
-const HTTP_ONLY: &[&str] = &["handle-lost"];
+const HTTP_ONLY: &[&str] = &["handle-lost", "handle-follows-session-header", "response-misrouted"];
 
 /// Checks that have their own column, or share that of their family.
 fn has_a_column(id: &str) -> bool {
@@ -64,17 +72,18 @@ fn has_a_column(id: &str) -> bool {
         || id.starts_with("token-")
 }
 
-/// What a further check says where the table does not: what it says of most twins, else what the first of its family says,
-/// where that was skipped; else `refuted`.
+/// What a further check says where the table does not: what the first of its family says, where there was nothing to test;
+/// else what it says of most twins, else what the first says, where that was skipped; else `refuted`.
 fn usual<'t>(id: &str, firsts: [&'t str; 2]) -> &'t str {
     let of_most = USUAL.iter().filter(|(start, _)| id.starts_with(start)).max_by_key(|(start, _)| start.len());
-    let first = ["handle-", "state-"].iter().position(|family| id.starts_with(family)).map(|at| firsts[at]);
+    // What is advised of handles needs some as well.
+    let first = [("handle-", 0), ("design-", 0), ("state-", 1)].iter().find(|(family, _)| id.starts_with(family));
     // Where nothing returns a state, nothing asks for an approval either.
     let asks = ["approval-", "decline-", "answers-", "asks-"].iter().any(|start| id.starts_with(start));
     if asks && firsts[1].starts_with("skipped") {
         return firsts[1];
     }
-    match (of_most, first) {
+    match (of_most, first.map(|(_, at)| firsts[*at])) {
         // Where there is nothing to test, that is said of the whole family.
         (_, Some(first)) if first.starts_with("skipped no") => first,
         (Some((_, said)), _) => said,

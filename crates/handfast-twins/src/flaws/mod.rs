@@ -3,12 +3,14 @@
 mod approvals;
 mod bindings;
 mod business_rules;
+mod closing;
 mod display_state;
 mod doors;
 mod flawed;
 mod identity;
 mod loopholes;
 mod mac_inside;
+mod mixed_up;
 mod names;
 mod noguard;
 mod opaque;
@@ -117,7 +119,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 130] = [
+static TWINS: [Twin; 144] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -185,7 +187,22 @@ static TWINS: [Twin; 130] = [
     twin("binds-token", "handles are bound to the very token", bindings::binds_token),
     twin("binds-connection", "over HTTP, handles are bound to the very connection", bindings::binds_connection),
     twin("counted-handles", "handles count up, and serve whoever has them", bindings::counted),
+    // What is over, and what is shared
+    twin("closing", "sound; workspaces can be closed", closing::closing),
+    twin("closes-nothing", "a workspace is said to be closed, and its handle goes on working", closing::closes_nothing),
+    twin("reuses-numbers", "the number of what was closed is given to something else", closing::reuses_numbers),
+    twin("short-lived", "sound; a handle lives for two seconds without being used", closing::short_lived),
+    twin("outlives-expiry", "as above, by its own words, and nobody looks at the clock", closing::outlives_expiry),
+    twin("heeds-sessions", "a handle is good under one `Mcp-Session-Id` alone", mixed_up::heeds_sessions),
+    twin("memory", "sound; keeps notes for each caller, without a handle", mixed_up::memory),
+    twin("shared-memory", "keeps the notes of all callers in one place", mixed_up::shared_memory),
+    twin("misroutes", "an answer goes to whoever waits under the id of its request", mixed_up::misroutes),
     // How it speaks
+    twin("refuses-by-protocol", "sound; a bad handle is a JSON-RPC error", sound::refuses_by_protocol),
+    twin("structured-only", "sound; handles stand only in structured content", sound::structured_only),
+    twin("record-handles", "sound; a handle is a record that anybody can read", sound::record_handles),
+    twin("unsaid-lifetime", "sound; does not say how long a handle lives", sound::unsaid_lifetime),
+    twin("endless", "sound; nothing ends a workspace, and nothing is said of its end", sound::endless),
     twin("numeric-handles", "sound; handles are numbers that count up", sound::numeric_handles),
     twin("numeric-handles-flawed", "flawed; handles are numbers that count up", flawed::numeric_handles),
     twin("text-only-handles", "sound; handles stand only in sentences", sound::text_only_handles),

@@ -2,7 +2,7 @@
 
 use crate::{
     guards::Guards,
-    manner::{Asks, Handles, Manner, View},
+    manner::{Asks, Handles, Lifetime, Manner, View},
 };
 
 /// The honest server, speaking in some manner.
@@ -76,4 +76,24 @@ pub(super) fn noisy() -> Box<dyn Guards> {
 
 pub(super) fn slow_start() -> Box<dyn Guards> {
     Box::new(Sound(Manner { slow_start: true, ..Manner::PLAIN }))
+}
+
+pub(super) fn refuses_by_protocol() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { refuses_by_protocol: true, ..Manner::PLAIN }))
+}
+
+pub(super) fn structured_only() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { handles: Handles::StructuredOnly, ..Manner::PLAIN }))
+}
+
+pub(super) fn record_handles() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { handles: Handles::Record, ..Manner::PLAIN }))
+}
+
+pub(super) fn unsaid_lifetime() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { lifetime: Lifetime::Unsaid, ..Manner::PLAIN }))
+}
+
+pub(super) fn endless() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { lifetime: Lifetime::Unsaid, ends: false, ..Manner::PLAIN }))
 }

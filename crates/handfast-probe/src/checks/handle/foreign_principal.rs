@@ -141,7 +141,7 @@ async fn of_kind(
     let mut rows = Vec::new();
     let mut entries = in_order(trial, kind, observations);
     experiment.viewer = entries.iter().find(|(manner, _)| *manner == Manner::Reads).map(|(_, entry)| entry.clone());
-    write_marks(trial, &mut experiment.handles.a, &entries).await?;
+    write_marks(trial, Who::A, &mut experiment.handles.a, &entries).await?;
     experiment.listed = is_listed(trial, &experiment).await?;
     if entries.len() > MOST_ENTRIES {
         let text = format!("{} of {} entry points were not tested", entries.len() - MOST_ENTRIES, entries.len());

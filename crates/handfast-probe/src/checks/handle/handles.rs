@@ -97,6 +97,13 @@ pub(in crate::checks) async fn mint_both(trial: &mut Trial<'_, '_>, kind: &Kind)
     Ok(Handles { a, b, forged })
 }
 
+/// A handle that nobody minted, of the shape of this one, and none of those that are taken.
+pub(in crate::checks) fn unissued(trial: &mut Trial<'_, '_>, kind: &Kind, like: &Value, taken: &[Value]) -> Value {
+    let forged = forge::handle(like, like, taken, most_allowed(trial, kind));
+    trial.shorten(&forged);
+    forged
+}
+
 /// The largest number that every entry point of a kind takes, by its schema.
 pub(in crate::checks) fn most_allowed(trial: &Trial<'_, '_>, kind: &Kind) -> Option<u64> {
     let maximum = |entry: &Entry| match entry {
@@ -176,18 +183,19 @@ pub(in crate::checks) enum Manner {
     Ends,
 }
 
-/// A writes into its own object wherever text is taken: where the mint takes none, nothing else would show whose it is.
+/// The owner writes into its own object wherever text is taken: where the mint takes none, nothing else would show whose it is.
 pub(in crate::checks) async fn write_marks(
     trial: &mut Trial<'_, '_>,
+    who: Who,
     owner: &mut Minted,
     entries: &[(Manner, Entry)],
 ) -> Result<(), Halt> {
     let writers = entries.iter().filter(|(manner, _)| *manner == Manner::Writes).take(MOST_MARKS);
     for (_, entry) in writers {
         let handle = owner.handle.clone();
-        match use_handle(trial, "owner-mark", Who::A, entry, &handle).await {
+        match use_handle(trial, "owner-mark", who, entry, &handle).await {
             Ok((answer, mark)) if answer.disposition == Disposition::Accepted => owner.marks.push(mark),
-            // What A cannot do here is told when the entry point is tested.
+            // What the owner cannot do here is told when the entry point is tested.
             Ok(_) => {}
             Err(halt) if halt.is_final() => return Err(halt),
             Err(_) => {}
@@ -226,7 +234,7 @@ const MOST_MARKS: usize = 6;
 const SHARED: [&str; 7] = ["share", "shared", "sharing", "invite", "invitation", "public", "join"];
 const READERS: [&str; 11] =
     ["get", "read", "show", "view", "list", "describe", "fetch", "find", "status", "summarise", "summarize"];
-const ENDERS: [&str; 22] = [
+pub(in crate::checks) const ENDERS: [&str; 22] = [
     "close",
     "end",
     "finish",

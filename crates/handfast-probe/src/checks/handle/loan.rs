@@ -70,7 +70,7 @@ async fn of_kind(
     let own = mint(trial, borrower, kind).await??;
     let mut a = mint(trial, Who::A, kind).await??;
     let entries = in_order(trial, kind, &mut Vec::new());
-    write_marks(trial, &mut a, &entries).await?;
+    write_marks(trial, Who::A, &mut a, &entries).await?;
     let mut rows = Vec::new();
     // What ends an object would need one for each use, and is no other door for this.
     for (_, entry) in entries.iter().filter(|(manner, _)| *manner != Manner::Ends).take(MOST_ENTRIES) {

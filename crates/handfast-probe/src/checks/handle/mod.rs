@@ -1,5 +1,8 @@
 //! Handles: identifiers that a tool mints and that come back as arguments.
 
+mod adopted;
+mod endings;
+mod follows_session_header;
 mod foreign_client;
 mod foreign_principal;
 mod foreign_tenant;
@@ -10,7 +13,12 @@ pub(super) mod identities;
 pub(super) mod kinds;
 mod loan;
 mod lost;
+mod oracle;
+mod outlives_close;
+mod outlives_expiry;
 mod overbound;
+mod repointed;
+pub(super) mod showing;
 
 use crate::check::Check;
 pub use grid::who_is_served;
@@ -23,4 +31,10 @@ pub const CHECKS: &[&Check] = &[
     &guessable::CHECK,
     &overbound::CHECK,
     &lost::CHECK,
+    &outlives_close::CHECK,
+    &repointed::CHECK,
+    &outlives_expiry::CHECK,
+    &adopted::CHECK,
+    &oracle::CHECK,
+    &follows_session_header::CHECK,
 ];
