@@ -269,6 +269,31 @@ impl<'t, 'p> Trial<'t, 'p> {
             }
             _ => reply,
         };
+        let answer = self.answered(step, who, call, reply);
+        match answer.lost().filter(|halt| halt.reason == Reason::Unreachable) {
+            Some(halt) => Err(halt),
+            None => Ok(answer),
+        }
+    }
+
+    /// Two calls at once, each by its own caller, and their answers.
+    ///
+    /// # Errors
+    /// As [`Trial::call`]; and where one connection carries both.
+    pub async fn call_together(&mut self, step: &str, calls: [(Who, &Call); 2]) -> Result<[Answer; 2], Halt> {
+        (self.session.progress)(&format!("{step}: {} twice at once", calls[0].1.title()));
+        let left = self.allowance()?.min(self.allowance()?);
+        let together = tokio::time::timeout(left, self.session.target.send_together(calls)).await;
+        let lost = || Reply { status: None, body: Body::Fault(Fault::TimedOut(left)) };
+        let replies = together.unwrap_or_else(|_| [lost(), lost()]);
+        self.note_silence(&replies[0]);
+        let [(a, one), (b, other)] = calls;
+        let [for_a, for_b] = replies;
+        Ok([self.answered(step, a, one, for_a), self.answered(step, b, other, for_b)])
+    }
+
+    /// What a reply means, recorded.
+    fn answered(&mut self, step: &str, who: Who, call: &Call, reply: Reply) -> Answer {
         let disposition = disposition::of(&reply);
         if let Disposition::Asked(InputRequired { state: Some(state), .. }) = &disposition {
             self.session.redactor.shorten(state);
@@ -285,10 +310,7 @@ impl<'t, 'p> Trial<'t, 'p> {
             last_words: String::new(),
         };
         self.record(step, who, call.title(), &call.params, &answer);
-        match answer.lost().filter(|halt| halt.reason == Reason::Unreachable) {
-            Some(halt) => Err(halt),
-            None => Ok(answer),
-        }
+        answer
     }
 
     /// Waits until something is over. What was minted before may be gone by then.

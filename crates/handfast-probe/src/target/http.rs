@@ -173,6 +173,41 @@ impl Http {
         tokio::time::timeout(timeout, exchange).await.unwrap_or_else(|_| fault(None, Fault::TimedOut(timeout)))
     }
 
+    /// Sends two requests at once, each by the connections of its own caller.
+    pub(super) async fn send_together(
+        &mut self,
+        era: &Era,
+        postings: [(&Identity, &Request, &Vec<(String, String)>); 2],
+        timeout: Duration,
+    ) -> [Reply; 2] {
+        let mut ready = Vec::new();
+        for (identity, request, param_headers) in postings {
+            let headers = self.headers(era, identity, request, param_headers);
+            match (headers, self.client_of(identity.who)) {
+                (Ok(headers), Ok(client)) => {
+                    let url = self.url_for(identity);
+                    ready.push((client.post(url).headers(headers).body(request.to_value().to_string()), request));
+                }
+                (Err(reason), _) => return [(); 2].map(|()| fault(None, Fault::NotMcp(reason.clone()))),
+                (_, Err(reason)) => return [(); 2].map(|()| fault(None, Fault::Unreachable(reason.clone()))),
+            }
+        }
+        let here = &*self;
+        let mut sent = ready.into_iter().map(|(posting, request)| async move {
+            let answer = async {
+                match posting.send().await {
+                    Ok(response) => here.read(response, request).await,
+                    Err(error) => fault(None, Fault::Closed(chain(&error.without_url()))),
+                }
+            };
+            tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| fault(None, Fault::TimedOut(timeout)))
+        });
+        match (sent.next(), sent.next()) {
+            (Some(one), Some(other)) => tokio::join!(one, other).into(),
+            _ => [(); 2].map(|()| fault(None, Fault::NotMcp("nothing was sent".to_owned()))),
+        }
+    }
+
     fn headers(
         &self,
         era: &Era,
@@ -255,7 +290,7 @@ impl Http {
         Ok(headers)
     }
 
-    async fn read(&mut self, response: reqwest::Response, request: &Request) -> Reply {
+    async fn read(&self, response: reqwest::Response, request: &Request) -> Reply {
         let status = response.status();
         let streamed = is_stream(&response);
         if status.is_redirection() {

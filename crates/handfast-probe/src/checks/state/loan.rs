@@ -102,7 +102,20 @@ impl Flow {
         let presented = issued.state()?.to_owned();
         let canary = trial.canary(who);
         let retry = trial.retry(under, &issued.asked, Some(presented.clone()), &canary);
-        let mut answer = trial.call(step, who, &retry).await?;
+        self.send(trial, step, who, issued, &retry).await
+    }
+
+    /// Sends a retry, and plays to the end.
+    pub(super) async fn send(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        step: &str,
+        who: Who,
+        issued: &Waiting,
+        retry: &Call,
+    ) -> Result<Played, Halt> {
+        let presented = issued.state()?.to_owned();
+        let mut answer = trial.call(step, who, retry).await?;
         let mut rounds = issued.rounds.clone();
         rounds.push(issued.asked.clone());
         while let Disposition::Asked(asked) = answer.disposition.clone() {
@@ -110,8 +123,11 @@ impl Flow {
                 break;
             }
             let canary = trial.canary(who);
-            let retry = trial.retry(under, &asked, asked.state.clone(), &canary);
-            answer = trial.call(step, who, &retry).await?;
+            // What it asks now is answered; everything else of the call stays.
+            let mut call = retry.clone();
+            call.params.retain(|name, _| !["inputResponses", "requestState"].contains(&name.as_str()));
+            let next = trial.retry(&call, &asked, asked.state.clone(), &canary);
+            answer = trial.call(step, who, &next).await?;
             rounds.push(asked);
         }
         Ok(Played { rounds, first_step: issued.first_step, answer, presented, altered: true })

@@ -6,6 +6,7 @@ mod foreign_request;
 mod loan;
 pub(super) mod origins;
 mod outlives_expiry;
+mod replayed;
 mod rounds;
 mod tampered;
 
@@ -13,4 +14,4 @@ use crate::check::Check;
 
 /// The checks of this family.
 pub const CHECKS: &[&Check] =
-    &[&tampered::CHECK, &foreign_principal::CHECK, &foreign_request::CHECK, &outlives_expiry::CHECK];
+    &[&tampered::CHECK, &foreign_principal::CHECK, &foreign_request::CHECK, &outlives_expiry::CHECK, &replayed::CHECK];
