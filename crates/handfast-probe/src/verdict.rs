@@ -240,7 +240,7 @@ reasons! {
     GuestsAreServed = "guests-are-served",
     /// A token was taken that nobody issued: it is A's under another signature, or under none.
     ForgedTokenTaken = "forged-token-taken",
-    /// A's token bears no signature that is seen.
+    /// A's token, or a state, bears no signature that is seen.
     NoSignatureSeen = "no-signature-seen",
     /// A token was taken from the query string.
     TokenTakenFromQuery = "token-taken-from-query",

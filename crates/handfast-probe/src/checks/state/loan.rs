@@ -31,13 +31,18 @@ impl Waiting {
 
     /// The same flow, to be gone on with by a state that nobody issued.
     pub(super) fn forged(&self) -> Result<Self, Halt> {
-        let asked = InputRequired { state: Some(forge::state(self.state()?)), ..self.asked.clone() };
-        Ok(Self { asked, ..self.clone() })
+        Ok(self.with_state(forge::state(self.state()?)))
     }
 
     /// The same flow, to be gone on with by another one's state.
     pub(super) fn with_state_of(&self, other: &Self) -> Self {
         let asked = InputRequired { state: other.asked.state.clone(), ..self.asked.clone() };
+        Self { asked, ..self.clone() }
+    }
+
+    /// The same flow, to be gone on with by this state.
+    pub(super) fn with_state(&self, state: String) -> Self {
+        let asked = InputRequired { state: Some(state), ..self.asked.clone() };
         Self { asked, ..self.clone() }
     }
 }
@@ -115,6 +120,7 @@ impl Flow {
         retry: &Call,
     ) -> Result<Played, Halt> {
         let presented = issued.state()?.to_owned();
+        trial.session.redactor.shorten(&presented);
         let mut answer = trial.call(step, who, retry).await?;
         let mut rounds = issued.rounds.clone();
         rounds.push(issued.asked.clone());
