@@ -1,6 +1,6 @@
 //! `handfast probe`.
 
-use std::{fmt::Write, path::PathBuf, process::ExitCode, time::Duration};
+use std::{path::PathBuf, process::ExitCode, time::Duration};
 
 use clap::ValueEnum;
 use handfast_probe::{format, report::Report};

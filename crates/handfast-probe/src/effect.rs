@@ -12,7 +12,7 @@ use crate::likeness::facts;
 pub struct Marks(BTreeMap<String, (Value, Value)>);
 
 /// Numbers that go up with each use, by their place in the answers, with their last value and their step.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Counters(BTreeMap<String, (i64, i64)>);
 
 impl Marks {

@@ -276,12 +276,12 @@ impl<'t, 'p> Trial<'t, 'p> {
         }
     }
 
-    /// Two calls at once, each by its own caller, under one and the same JSON-RPC id, and their answers.
+    /// Two calls at once, each by its own caller, and their answers.
     ///
     /// # Errors
     /// As [`Trial::call`]; and where one connection carries both.
     pub async fn call_together(&mut self, step: &str, calls: [(Who, &Call); 2]) -> Result<[Answer; 2], Halt> {
-        (self.session.progress)(&format!("{step}: {} as A and B at once", calls[0].1.title()));
+        (self.session.progress)(&format!("{step}: {} twice at once", calls[0].1.title()));
         let left = self.allowance()?.min(self.allowance()?);
         let together = tokio::time::timeout(left, self.session.target.send_together(calls)).await;
         let lost = || Reply { status: None, body: Body::Fault(Fault::TimedOut(left)) };

@@ -216,6 +216,12 @@ reasons! {
     StateOutlivedExpiry = "state-outlived-expiry",
     /// A state is refused after its time.
     StateEnds = "state-ends",
+    /// A state that was used did its work once more.
+    StateUsedAgain = "state-used-again",
+    /// A state that was used is refused.
+    StateSingleUse = "state-single-use",
+    /// A state that was used was accepted again, and nothing shows that anything was done again.
+    StateAcceptedTwice = "state-accepted-twice",
     /// It takes longer than the run may wait.
     NeedsWait = "needs-wait",
     /// What needs an approval was done, and nobody was asked.
@@ -274,7 +280,7 @@ reasons! {
     GuestsAreServed = "guests-are-served",
     /// A token was taken that nobody issued: it is A's under another signature, or under none.
     ForgedTokenTaken = "forged-token-taken",
-    /// A's token bears no signature that is seen.
+    /// A's token, or a state, bears no signature that is seen.
     NoSignatureSeen = "no-signature-seen",
     /// A token was taken from the query string.
     TokenTakenFromQuery = "token-taken-from-query",
@@ -557,11 +563,12 @@ impl Judgement {
 }
 
 /// Reasons for a refutation that a reader should see before any other.
-const DOUBTFUL: [Reason; 4] = [
+const DOUBTFUL: [Reason; 5] = [
     Reason::CrossUseUnattributable,
     Reason::BadStateIgnored,
     Reason::StateCarriesItsRequest,
     Reason::ForeignRequestUnattributable,
+    Reason::StateAcceptedTwice,
 ];
 
 #[cfg(test)]

@@ -55,9 +55,7 @@ pub(crate) fn step(server: &Server, origin: &Origin<'_>) -> Result<Trip, Refused
         None => first(server, origin),
         Some(Value::String(presented)) => match server.guards.open(presented, &retry(server, origin, now)) {
             Ok(claims) => claims,
-            Err(BadState::Invalid) => return Err(Refused::params("invalid requestState")),
-            Err(BadState::Told(message)) => return Ok(Trip::Failed(message)),
-            Err(BadState::Ignored) => return ask(server, origin, first(server, origin)),
+            Err(bad) => return unused(server, origin, bad),
         },
         Some(_) => return Err(Refused::params("`requestState` must be a string")),
     };
@@ -78,7 +76,20 @@ pub(crate) fn step(server: &Server, origin: &Origin<'_>) -> Result<Trip, Refused
     if claims.round < question::rounds(asks) {
         return ask(server, origin, Claims { round: claims.round + 1, exp: now + STATE_LIFETIME, ..claims });
     }
-    Ok(Trip::Agreed(claims, said))
+    // Only now: a state that comes back without answers is asked about again, and is still good.
+    match server.guards.once(server.uses_first(&claims)) {
+        Ok(()) => Ok(Trip::Agreed(claims, said)),
+        Err(bad) => unused(server, origin, bad),
+    }
+}
+
+/// How it is met that a state is not used.
+fn unused(server: &Server, origin: &Origin<'_>, bad: BadState) -> Result<Trip, Refused> {
+    match bad {
+        BadState::Invalid => Err(Refused::params("invalid requestState")),
+        BadState::Told(message) => Ok(Trip::Failed(message)),
+        BadState::Ignored => ask(server, origin, first(server, origin)),
+    }
 }
 
 fn retry<'r>(server: &'r Server, origin: &'r Origin<'_>, now: u64) -> Retry<'r> {
@@ -105,6 +116,7 @@ fn first(server: &Server, origin: &Origin<'_>) -> Claims {
         round: 1,
         reason: origin.reason.clone().filter(|_| server.manner().keeps_reason),
         exp: server.clock.seconds() + STATE_LIFETIME,
+        nonce: server.guards.nonce(origin.caller),
     }
 }
 

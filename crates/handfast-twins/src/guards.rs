@@ -106,6 +106,17 @@ pub(crate) trait Guards: Send + Sync {
         format!("task-{}", workspaces::random_hex())
     }
 
+    /// What goes into a state to make it one of its kind: what else is the same in two of them, this is not.
+    fn nonce(&self, _caller: &Principal) -> String {
+        workspaces::random_hex()[..NONCE].to_owned()
+    }
+
+    /// What is said to a state by which something would be done: good, the first time.
+    fn once(&self, first: bool) -> Result<(), BadState> {
+        // "Servers for which a given `requestState` must be consumed at most once MUST enforce that invariant server-side."
+        if first { Ok(()) } else { Err(BadState::Invalid) }
+    }
+
     /// Writes a state that will come back through somebody else's hands.
     fn seal(&self, claims: &Claims, key: &Key) -> String {
         state::signed(claims, key)
@@ -119,3 +130,6 @@ pub(crate) trait Guards: Send + Sync {
         Ok(claims)
     }
 }
+
+/// Short enough to be no signature.
+const NONCE: usize = 16;

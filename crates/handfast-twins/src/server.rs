@@ -17,7 +17,7 @@ use crate::{
     guards::Guards,
     manner::Manner,
     prompts,
-    state::Key,
+    state::{Claims, Key},
     surface,
     tasks::Tasks,
     tickets::Tickets,
@@ -123,6 +123,11 @@ impl Server {
             keeper.forget(&place);
         }
         Some(used)
+    }
+
+    /// Whether nothing was done by these claims before. What has no nonce cannot be told from others.
+    pub(crate) fn uses_first(&self, claims: &Claims) -> bool {
+        claims.nonce.is_empty() || self.tickets.uses_first(&claims.nonce)
     }
 
     pub(crate) fn count_purge(&self) {

@@ -42,6 +42,8 @@ pub(crate) struct Claims {
     pub(crate) round: u64,
     pub(crate) reason: Option<String>,
     pub(crate) exp: u64,
+    /// Empty in a state that has none: then it cannot be told from others, and is never used up.
+    pub(crate) nonce: String,
 }
 
 /// Why a state that came back is not used, and how that is said.
@@ -95,6 +97,7 @@ impl Claims {
             object.insert("reason".into(), reason.clone().into());
         }
         object.insert("exp".into(), self.exp.into());
+        object.insert("nonce".into(), self.nonce.clone().into());
         Value::Object(object)
     }
 
@@ -112,6 +115,7 @@ impl Claims {
             round: number("round").unwrap_or(1),
             reason: text("reason"),
             exp: number("exp").ok_or(BadState::Invalid)?,
+            nonce: text("nonce").unwrap_or_default(),
         })
     }
 
@@ -164,7 +168,14 @@ pub(crate) fn digest_of(arguments: &Value) -> String {
 
 /// base64url(SHA-256).
 pub(crate) fn sha256(text: &str) -> String {
-    URL_SAFE_NO_PAD.encode(digest::digest(&digest::SHA256, text.as_bytes()))
+    URL_SAFE_NO_PAD.encode(digest(text))
+}
+
+/// SHA-256.
+pub(crate) fn digest(text: &str) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest::digest(&digest::SHA256, text.as_bytes()).as_ref());
+    bytes
 }
 
 fn sorted(value: &Value) -> Value {

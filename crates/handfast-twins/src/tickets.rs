@@ -13,7 +13,9 @@ use std::{
 use async_trait::async_trait;
 use handfast::{
     Asked, BackendDown, Caller, Grant, Handle, Handles, Issuer, Keys, Loaded, Need, NotAuthorized, Object,
-    ObjectAuthority, Outward, Policy, Refused, Resolved, Setup, store::MemoryStore,
+    ObjectAuthority, Outward, Policy, Refused, Resolved, Setup,
+    clock::Timestamp,
+    store::{MemoryStore, SpendId, Store as _},
 };
 
 use crate::{caller::Principal, clock::Clock, state, tally::Tally, workspaces::Door};
@@ -34,6 +36,7 @@ const WORKSPACE: &str = "workspace";
 pub(crate) struct Tickets {
     handles: Arc<Handles<InHand>>,
     tally: Arc<Tally>,
+    store: Arc<MemoryStore>,
 }
 
 /// One ticket.
@@ -46,14 +49,22 @@ pub(crate) struct Ticket {
 impl Tickets {
     pub(crate) fn new(clock: Arc<Clock>) -> Self {
         let tally = Arc::<Tally>::default();
+        let store = Arc::new(MemoryStore::new(clock));
         let handles = Handles::new(Setup {
-            store: Arc::new(MemoryStore::new(clock)),
+            store: Arc::clone(&store) as _,
             policy: Policy::from_toml(POLICY).expect("the policy above is one"),
             keys: Keys::dangerous_for_this_process_only(),
             authority: InHand,
             audit: Arc::clone(&tally) as _,
         });
-        Self { handles: Arc::new(handles), tally }
+        Self { handles: Arc::new(handles), tally, store }
+    }
+
+    /// Whether nothing was done by this state before; from now on something was. Of two that come at once, one is the first.
+    pub(crate) fn uses_first(&self, nonce: &str) -> bool {
+        let mut id = [0; 16];
+        id.copy_from_slice(&state::digest(nonce)[..16]);
+        at_once(self.store.spend(&SpendId::from_bytes(id), Timestamp::MAX)).is_some_and(|first| first.unwrap_or(false))
     }
 
     /// A ticket for what goes out as this handle; `None` where the library gives none.

@@ -72,27 +72,32 @@ async fn mac_inside_covers_every_member_that_is_used_and_the_subset_all_but_one(
 #[tokio::test]
 async fn alg_none_verifies_every_signature_that_the_header_names() {
     let Scene { a, argument, served: _served, .. } = scene("alg-none").await;
-    let round = ask(&a, argument).await;
-    let state = round.state();
-    let parts: Vec<&str> = state.split('.').collect();
-    let [header, body, signature] = parts[..] else { panic!("three parts: {state}") };
     let none = URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#);
     let shouted = URL_SAFE_NO_PAD.encode(r#"{"alg":"NONE","typ":"JWT"}"#);
-    let (mut claims, _) = opened(&state).expect("a readable state");
-    claims["items"] = json!(1007);
-    let more = URL_SAFE_NO_PAD.encode(claims.to_string());
 
     for (what, forged, fated) in [
-        ("as issued", state.clone(), Accepted),
-        ("none", format!("{none}.{body}."), Accepted),
-        ("none, and more of it", format!("{none}.{more}."), Accepted),
-        ("none, with a signature", format!("{none}.{body}.{signature}"), Refused),
-        ("none, without the last dot", format!("{none}.{body}"), Refused),
-        ("another case", format!("{shouted}.{body}."), Refused),
-        ("signed, without a signature", format!("{header}.{body}."), Refused),
-        ("signed, and cut", state[..state.len() - 1].to_owned(), Refused),
-        ("signed, and more of it", format!("{header}.{more}.{signature}"), Refused),
+        ("as issued", "{header}.{body}.{signature}", Accepted),
+        ("none", "{none}.{body}.", Accepted),
+        ("none, and more of it", "{none}.{more}.", Accepted),
+        ("none, with a signature", "{none}.{body}.{signature}", Refused),
+        ("none, without the last dot", "{none}.{body}", Refused),
+        ("another case", "{shouted}.{body}.", Refused),
+        ("signed, without a signature", "{header}.{body}.", Refused),
+        ("signed, and cut", "{header}.{body}.{cut}", Refused),
+        ("signed, and more of it", "{header}.{more}.{signature}", Refused),
     ] {
+        // A state of its own for each: one that was used is refused for that.
+        let round = ask(&a, argument).await;
+        let state = round.state();
+        let parts: Vec<&str> = state.split('.').collect();
+        let [header, body, signature] = parts[..] else { panic!("three parts: {state}") };
+        let (mut claims, _) = opened(&state).expect("a readable state");
+        claims["items"] = json!(1007);
+        let more = URL_SAFE_NO_PAD.encode(claims.to_string());
+        let cut = &signature[..signature.len() - 1];
+        let parts = [("none", &*none), ("shouted", &shouted), ("header", header), ("body", body)];
+        let parts = parts.into_iter().chain([("signature", signature), ("more", &more), ("cut", cut)]);
+        let forged = parts.fold(forged.to_owned(), |text, (name, part)| text.replace(&format!("{{{name}}}"), part));
         assert_eq!(fate(&round.retry(&forged).await), fated, "{what}");
     }
 }
@@ -100,22 +105,24 @@ async fn alg_none_verifies_every_signature_that_the_header_names() {
 #[tokio::test]
 async fn optional_signature_verifies_whatever_is_there() {
     let Scene { a, argument, served: _served, .. } = scene("optional-signature").await;
-    let round = ask(&a, argument).await;
-    let state = round.state();
-    let (body, tag) = state.split_once('.').expect("a body and a tag");
-    let more = changed(body, "items", json!(1007)).expect("a readable state");
-
-    for (what, forged, fated) in [
-        ("as issued", state.clone(), Accepted),
-        ("no tag", body.to_owned(), Accepted),
-        ("an empty tag", format!("{body}."), Accepted),
-        ("no tag, and more of it", more.clone(), Accepted),
-        ("more of it", format!("{more}.{tag}"), Refused),
-        ("a short tag", state[..state.len() - 1].to_owned(), Refused),
-        ("a tag of one letter", format!("{body}.A"), Refused),
-        ("another's name", changed(body, "principal", json!("mallory")).expect("a readable state"), Refused),
-    ] {
-        assert_eq!(fate(&round.retry(&forged).await), fated, "{what}");
+    let more = |body: &str| changed(body, "items", json!(1007)).expect("a readable state");
+    type Forge<'f> = &'f dyn Fn(&str, &str) -> String;
+    let cases: [(&str, Forge<'_>, _); 8] = [
+        ("as issued", &|body, tag| format!("{body}.{tag}"), Accepted),
+        ("no tag", &|body, _| body.to_owned(), Accepted),
+        ("an empty tag", &|body, _| format!("{body}."), Accepted),
+        ("no tag, and more of it", &|body, _| more(body), Accepted),
+        ("more of it", &|body, tag| format!("{}.{tag}", more(body)), Refused),
+        ("a short tag", &|body, tag| format!("{body}.{}", &tag[..tag.len() - 1]), Refused),
+        ("a tag of one letter", &|body, _| format!("{body}.A"), Refused),
+        ("another's name", &|body, _| changed(body, "principal", json!("mallory")).expect("a readable state"), Refused),
+    ];
+    for (what, forge, fated) in cases {
+        // A state of its own for each: one that was used is refused for that.
+        let round = ask(&a, argument).await;
+        let state = round.state();
+        let (body, tag) = state.split_once('.').expect("a body and a tag");
+        assert_eq!(fate(&round.retry(&forge(body, tag)).await), fated, "{what}");
     }
 }
 
@@ -144,16 +151,17 @@ async fn pipe_state_is_believed_where_it_can_be_read() {
 #[tokio::test]
 async fn display_state_is_looked_up_by_its_id_and_by_nothing_else() {
     let Scene { a, b, argument, served } = scene("display-state").await;
+    for (name, new) in [("principal", json!("mallory")), ("items", json!(1007)), ("items", Value::Null)] {
+        let round = ask(&a, argument).await;
+        let message = round.retry(&changed(&round.state(), name, new).expect("a readable state")).await;
+        let told = &message["result"]["structuredContent"];
+        assert_eq!((&told["principal"], &told["archived"]), (&json!("alice"), &json!(1)), "{name}: {message}");
+    }
+    // Of one that was not used.
     let round = ask(&a, argument).await;
     let other = ask(&a, argument).await;
     let bobs = ask(&b, argument).await;
     let state = round.state();
-
-    for (name, new) in [("principal", json!("mallory")), ("items", json!(1007)), ("items", Value::Null)] {
-        let message = round.retry(&changed(&state, name, new).expect("a readable state")).await;
-        let told = &message["result"]["structuredContent"];
-        assert_eq!((&told["principal"], &told["archived"]), (&json!("alice"), &json!(1)), "{name}: {message}");
-    }
     let id = |round: &Round<'_>| opened(&round.state()).expect("a readable state").0["id"].clone();
     for id in [id(&other), id(&bobs), "00000000000000000000000000000000".into(), "".into(), Value::Null] {
         let forged = changed(&state, "id", id.clone()).expect("a readable state");
@@ -177,6 +185,9 @@ async fn second_round_is_signed_in_one_and_not_in_the_other() {
 
         let done = second.retry(&second.state()).await;
         assert_eq!(done["result"]["structuredContent"]["reason"], "because", "{name}");
+        let first = ask(&a, argument).await;
+        let second = first.retry(&first.state()).await["result"].clone();
+        let second = Round { client: &a, arguments: first.arguments.clone(), asked: second };
         let state = changed(&second.state(), "principal", json!("mallory")).expect("a readable state");
         assert_eq!(fate(&second.retry(&state).await), fated, "{name}");
         // Without its signature, the first round's state is good for nothing in either.
@@ -195,7 +206,8 @@ async fn prompts_and_resources_ask_with_a_state_that_is_believed() {
             "prompts/get" => json!({"name": "summarise_workspace", "arguments": {"workspace_id": handle}}),
             _ => json!({"uri": uri}),
         };
-        let asked = a.request(method, params.clone()).await.message()["result"].clone();
+        let first = params.clone();
+        let asked = a.request(method, first.clone()).await.message()["result"].clone();
         assert_eq!(asked["resultType"], "input_required", "{name}");
         assert!(!asked.to_string().contains("the label"), "{name}");
 
@@ -205,6 +217,9 @@ async fn prompts_and_resources_ask_with_a_state_that_is_believed() {
         let untouched = a.request(method, params.clone()).await.message();
         params["requestState"] = random(state).into();
         let at_random = a.request(method, params.clone()).await.message();
+        // One that was not used.
+        let asked = a.request(method, first).await.message()["result"].clone();
+        let state = asked["requestState"].as_str().expect("a state");
         params["requestState"] = changed(state, "principal", json!("mallory")).expect("a readable state").into();
         let forged = a.request(method, params.clone()).await.message();
         params["requestState"] = state.into();

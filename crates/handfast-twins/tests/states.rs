@@ -99,19 +99,21 @@ async fn changed_value_comes_back_from_those_who_believe_it() {
 #[tokio::test]
 async fn opaque_state_takes_flips_late_and_refuses_them_early() {
     let Scene { a, argument, served: _served, .. } = scene("opaque").await;
-    let round = ask(&a, argument).await;
-    let state = round.state();
 
-    let flipped = |at: usize| {
-        let mut bytes = state.clone().into_bytes();
+    let flipped = |state: &str, at: usize| {
+        let mut bytes = state.as_bytes().to_vec();
         bytes[at] = if bytes[at] == b'a' { b'b' } else { b'a' };
         String::from_utf8(bytes).expect("hex digits")
     };
     for percent in [30, 50, 70, 88, 96] {
-        let message = round.retry(&flipped(state.len() * percent / 100)).await;
+        let round = ask(&a, argument).await;
+        let state = round.state();
+        let message = round.retry(&flipped(&state, state.len() * percent / 100)).await;
         assert_eq!(fate(&message), Accepted, "{percent} %: {message}");
     }
-    assert_eq!(fate(&round.retry(&flipped(0)).await), Refused);
+    let round = ask(&a, argument).await;
+    let state = round.state();
+    assert_eq!(fate(&round.retry(&flipped(&state, 0)).await), Refused);
     assert_eq!(fate(&round.retry(&state[..10]).await), Refused);
     assert_eq!(fate(&round.retry("not hex").await), Refused);
 }
@@ -130,6 +132,7 @@ async fn signed_state_is_refused_when_anything_of_it_is_moved() {
     let Scene { a, b, argument, served } = scene("sound").await;
     let round = ask(&a, argument).await;
     let other = ask(&a, argument).await;
+    let late = ask(&a, argument).await;
     let (state, others) = (round.state(), other.state());
     let (body, tag) = state.split_once('.').expect("a body and a tag");
     let (other_body, other_tag) = others.split_once('.').expect("a body and a tag");
@@ -167,7 +170,30 @@ async fn signed_state_is_refused_when_anything_of_it_is_moved() {
     served.advance(295);
     assert_eq!(fate(&round.retry(&state).await), Accepted);
     served.advance(10);
-    assert_eq!(fate(&round.retry(&state).await), Refused);
+    assert_eq!(fate(&late.retry(&late.state()).await), Refused);
+}
+
+#[tokio::test]
+async fn state_is_used_up_by_what_is_done_and_by_nothing_else() {
+    for (name, again) in
+        [("sound", Refused), ("replayable", Accepted), ("tool-error-refusals", Told), ("asks-again", AskedAgain)]
+    {
+        let Scene { a, argument, served: _served, .. } = scene(name).await;
+        let round = ask(&a, argument).await;
+        let declined = json!({"requestState": round.state(), "inputResponses": {"confirm": {"action": "decline"}}});
+        let unanswered = json!({"requestState": round.state()});
+
+        let declined = a.call("archive_workspace", round.arguments.clone(), declined).await;
+        assert_eq!(declined["result"]["structuredContent"]["undone"], "declined", "{name}");
+        let asked = a.call("archive_workspace", round.arguments.clone(), unanswered).await;
+        assert_eq!(fate(&asked), AskedAgain, "{name}");
+        let done = round.retry(&round.state()).await;
+        assert_eq!(done["result"]["structuredContent"]["times"], 1, "{name}");
+
+        assert_eq!(fate(&round.retry(&round.state()).await), again, "{name}");
+        let fresh = ask(&a, argument).await;
+        assert_eq!(fate(&fresh.retry(&fresh.state()).await), Accepted, "{name}");
+    }
 }
 
 #[tokio::test]

@@ -4,4 +4,5 @@ mod coding;
 pub mod envelope;
 pub mod expiry;
 pub mod fields;
+pub mod seams;
 mod splice;

@@ -240,8 +240,8 @@ impl Target {
         }
     }
 
-    /// Sends two calls at once, each as somebody, under one and the same JSON-RPC id: every client counts its requests by
-    /// itself. Over stdio there is one connection, where an id must not be used twice.
+    /// Sends two calls at once, each as somebody: two callers under one and the same JSON-RPC id, because every client counts
+    /// its requests by itself, and one caller under two. Over stdio there is one connection, where an id must not be used twice.
     pub async fn send_together(&mut self, calls: [(Who, &Call); 2]) -> [Reply; 2] {
         if self.aside {
             self.aside = false;
@@ -250,7 +250,8 @@ impl Target {
         let [(a, one), (b, other)] = calls;
         let identities = [a, b].map(|who| self.identities.of(who).clone());
         let first = self.request(&identities[0], one);
-        let second = Request { id: first.id.clone(), ..self.request(&identities[1], other) };
+        let second = self.request(&identities[1], other);
+        let second = if a == b { second } else { Request { id: first.id.clone(), ..second } };
         let Wire::Http(http) = &mut self.wire else {
             let body = Body::Fault(Fault::NotMcp("one connection carries no id twice".to_owned()));
             return [(); 2].map(|()| Reply { status: None, body: body.clone() });

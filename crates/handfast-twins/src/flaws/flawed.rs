@@ -36,6 +36,11 @@ impl Guards for Flawed {
         // FLAW: what parses is believed, whoever presents it, for whatever request, whenever.
         state::decoded(presented)
     }
+
+    fn once(&self, _first: bool) -> Result<(), BadState> {
+        // FLAW: and as often.
+        Ok(())
+    }
 }
 
 pub(super) fn plain() -> Box<dyn Guards> {

@@ -33,11 +33,11 @@ impl Guards for MacInside {
 impl MacInside {
     /// Each member that is used, with its length in front, so that none can lend bytes to its neighbour.
     fn covered(&self, claims: &Claims) -> Vec<u8> {
-        let Claims { principal, workspace_id, items, method, tool, arguments, round, reason: _, exp } = claims;
+        let Claims { principal, workspace_id, items, method, tool, arguments, round, reason: _, exp, nonce } = claims;
         // FLAW: in the flawed one, how much is done is left out.
         let items = if self.covers_items { items.to_string() } else { String::new() };
         let numbers = [items, round.to_string(), exp.to_string()];
-        let texts = [principal, workspace_id, method, tool, arguments].into_iter().chain(&numbers);
+        let texts = [principal, workspace_id, method, tool, arguments, nonce].into_iter().chain(&numbers);
         texts.flat_map(|text| [&(text.len() as u64).to_be_bytes(), text.as_bytes()].concat()).collect()
     }
 }

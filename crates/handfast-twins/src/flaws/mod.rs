@@ -119,7 +119,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 144] = [
+static TWINS: [Twin; 145] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -149,6 +149,7 @@ static TWINS: [Twin; 144] = [
     twin("no-expiry", "the state is signed and bound, and never ends", unbound::no_expiry),
     twin("brief-states", "sound; states end within two seconds, and say so", unbound::brief),
     twin("brief-states-for-ever", "states say that they end within a second, and never do", unbound::brief_for_ever),
+    twin("replayable", "sound states, and each does as often as it is sent", unbound::replayable),
     twin("mac-only-client-id", "the state is bound to the OAuth client instead of the user", unbound::client_only),
     twin("answers-first", "sound states; it acts on answers to what it has not asked", unbound::answers_first),
     // What is asked, and where

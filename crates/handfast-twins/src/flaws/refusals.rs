@@ -27,6 +27,10 @@ impl Guards for ToolErrorRefusals {
         retry.covers(&claims).map_err(refused)?;
         Ok(claims)
     }
+
+    fn once(&self, first: bool) -> Result<(), BadState> {
+        if first { Ok(()) } else { Err(BadState::Told("invalid requestState".into())) }
+    }
 }
 
 /// Flawed, and says no to what it cannot read as if that were no error.
@@ -104,6 +108,10 @@ impl Guards for AsksAgain {
         retry.covers(&claims).map_err(|_| BadState::Ignored)?;
         Ok(claims)
     }
+
+    fn once(&self, first: bool) -> Result<(), BadState> {
+        if first { Ok(()) } else { Err(BadState::Ignored) }
+    }
 }
 
 /// Takes the state back and never reads it: all that it needs it knows.
@@ -123,6 +131,7 @@ impl Guards for IgnoresState {
             round: 1,
             reason: None,
             exp: retry.now,
+            nonce: String::new(),
         })
     }
 }

@@ -76,7 +76,7 @@ struct Pipe;
 impl Guards for Pipe {
     fn seal(&self, claims: &Claims, _key: &Key) -> String {
         let Claims { principal, items, workspace_id, exp, .. } = claims;
-        // FLAW: no signature.
+        // FLAW: no signature, and nothing that makes it one of its kind.
         format!("archive|{principal}|{items}|{workspace_id}|{exp}")
     }
 
@@ -94,6 +94,7 @@ impl Guards for Pipe {
             round: 1,
             reason: None,
             exp: number(exp)?,
+            nonce: String::new(),
         })
     }
 }

@@ -31,13 +31,18 @@ impl Waiting {
 
     /// The same flow, to be gone on with by a state that nobody issued.
     pub(super) fn forged(&self) -> Result<Self, Halt> {
-        let asked = InputRequired { state: Some(forge::state(self.state()?)), ..self.asked.clone() };
-        Ok(Self { asked, ..self.clone() })
+        Ok(self.with_state(forge::state(self.state()?)))
     }
 
     /// The same flow, to be gone on with by another one's state.
     pub(super) fn with_state_of(&self, other: &Self) -> Self {
         let asked = InputRequired { state: other.asked.state.clone(), ..self.asked.clone() };
+        Self { asked, ..self.clone() }
+    }
+
+    /// The same flow, to be gone on with by this state.
+    pub(super) fn with_state(&self, state: String) -> Self {
+        let asked = InputRequired { state: Some(state), ..self.asked.clone() };
         Self { asked, ..self.clone() }
     }
 }
@@ -102,7 +107,21 @@ impl Flow {
         let presented = issued.state()?.to_owned();
         let canary = trial.canary(who);
         let retry = trial.retry(under, &issued.asked, Some(presented.clone()), &canary);
-        let mut answer = trial.call(step, who, &retry).await?;
+        self.send(trial, step, who, issued, &retry).await
+    }
+
+    /// Sends a retry, and plays to the end.
+    pub(super) async fn send(
+        &self,
+        trial: &mut Trial<'_, '_>,
+        step: &str,
+        who: Who,
+        issued: &Waiting,
+        retry: &Call,
+    ) -> Result<Played, Halt> {
+        let presented = issued.state()?.to_owned();
+        trial.session.redactor.shorten(&presented);
+        let mut answer = trial.call(step, who, retry).await?;
         let mut rounds = issued.rounds.clone();
         rounds.push(issued.asked.clone());
         while let Disposition::Asked(asked) = answer.disposition.clone() {
@@ -110,8 +129,11 @@ impl Flow {
                 break;
             }
             let canary = trial.canary(who);
-            let retry = trial.retry(under, &asked, asked.state.clone(), &canary);
-            answer = trial.call(step, who, &retry).await?;
+            // What it asks now is answered; everything else of the call stays.
+            let mut call = retry.clone();
+            call.params.retain(|name, _| !["inputResponses", "requestState"].contains(&name.as_str()));
+            let next = trial.retry(&call, &asked, asked.state.clone(), &canary);
+            answer = trial.call(step, who, &next).await?;
             rounds.push(asked);
         }
         Ok(Played { rounds, first_step: issued.first_step, answer, presented, altered: true })

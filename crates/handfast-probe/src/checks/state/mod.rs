@@ -6,11 +6,19 @@ mod foreign_request;
 mod loan;
 pub(super) mod origins;
 mod outlives_expiry;
+mod replayed;
 mod rounds;
+mod spliced;
 mod tampered;
 
 use crate::check::Check;
 
 /// The checks of this family.
-pub const CHECKS: &[&Check] =
-    &[&tampered::CHECK, &foreign_principal::CHECK, &foreign_request::CHECK, &outlives_expiry::CHECK];
+pub const CHECKS: &[&Check] = &[
+    &tampered::CHECK,
+    &foreign_principal::CHECK,
+    &foreign_request::CHECK,
+    &outlives_expiry::CHECK,
+    &replayed::CHECK,
+    &spliced::CHECK,
+];

@@ -40,7 +40,6 @@ enum How {
     Impersonate { own: String, other: String },
     Signature,
     Smallest(usize),
-    Unsigned(usize),
     Rename { from: String, to: String },
     Flip(usize),
     MinorFlip(usize),
@@ -104,9 +103,6 @@ pub(super) async fn attempts(
         let told = "B's own state with A's name in it".to_owned();
         let new = new(How::Impersonate { own, other }, told, mutation, false, cwe);
         found.push(Attempt { who: Who::B, honest: Some(Box::new(honest)), ..new });
-    }
-    for (index, (how, _)) in envelope.without_signature().into_iter().enumerate() {
-        found.push(new(How::Unsigned(index), format!("a state with {how}"), None, false, 347));
     }
     if envelope.with_altered_signature().is_some() {
         let told = "a state with one character of its signature changed".to_owned();
@@ -258,9 +254,6 @@ impl How {
             }
             Self::Signature => Envelope::read(state)?.with_altered_signature(),
             Self::Smallest(index) => fields::smallest(state).into_iter().nth(*index).map(|mutation| mutation.state),
-            Self::Unsigned(index) => {
-                Envelope::read(state)?.without_signature().into_iter().nth(*index).map(|(_, state)| state)
-            }
             Self::Rename { from, to } => envelope::renamed(state, from, to),
             Self::Flip(offset) | Self::MinorFlip(offset) => {
                 (*offset..state.len()).chain(0..*offset).find_map(|offset| forge::flipped(state, offset))
