@@ -235,6 +235,8 @@ fn reason_is_absence(reason: Reason) -> bool {
             | Reason::NoSignatureSeen
             | Reason::NoApprovalAsked
             | Reason::NoTaskReturned
+            | Reason::NoCursorGiven
+            | Reason::CursorNotReadable
             | Reason::QuestionsNameNothing
             | Reason::NeedsIdentityWrongAudience
             | Reason::NeedsIdentityClientIdAudience

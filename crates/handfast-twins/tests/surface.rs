@@ -13,7 +13,8 @@ use support::scene;
 fn has_own_list(name: &str) -> bool {
     let at = |name: &str| all().iter().position(|twin| twin.name == name);
     at(name) >= at("sessions")
-        || ["legacy", "listed", "share-link"].contains(&name)
+        || ["legacy", "listed", "share-link", "pages", "plain-cursors"].contains(&name)
+        || name.starts_with("cursors-")
         || ["numeric-", "text-only-", "renamed-", "nested-", "unlabelled"].iter().any(|prefix| name.starts_with(prefix))
 }
 

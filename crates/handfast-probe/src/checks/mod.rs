@@ -2,6 +2,7 @@
 
 mod apart;
 pub mod approval;
+pub mod cursor;
 pub mod handle;
 pub mod session;
 pub mod state;
@@ -21,6 +22,7 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
         .chain(state::CHECKS)
         .chain(approval::CHECKS)
         .chain(task::CHECKS)
+        .chain(cursor::CHECKS)
         .chain(session::CHECKS)
         .chain(token::CHECKS)
         .copied()

@@ -52,6 +52,7 @@ const USUAL: &[(&str, &str)] = &[
     ("state-outlives-expiry", "skipped needs-wait"),
     ("answers-", "skipped questions-name-nothing"),
     ("task-", "skipped no-task-returned"),
+    ("cursor-", "skipped no-cursor-given"),
 ];
 
 /// Further checks that ask for HTTP.

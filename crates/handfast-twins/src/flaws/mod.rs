@@ -3,6 +3,7 @@
 mod approvals;
 mod bindings;
 mod business_rules;
+mod cursors;
 mod display_state;
 mod doors;
 mod flawed;
@@ -117,7 +118,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 129] = [
+static TWINS: [Twin; 133] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -185,6 +186,11 @@ static TWINS: [Twin; 129] = [
     twin("binds-token", "handles are bound to the very token", bindings::binds_token),
     twin("binds-connection", "over HTTP, handles are bound to the very connection", bindings::binds_connection),
     twin("counted-handles", "handles count up, and serve whoever has them", bindings::counted),
+    // Lists in pages
+    twin("pages", "sound; lists a caller's workspaces in pages", sound::pages),
+    twin("plain-cursors", "the offset in a cursor is believed", cursors::plain),
+    twin("cursors-for-anybody", "a cursor goes on with the list of whoever was given it", cursors::for_anybody),
+    twin("cursors-for-any-list", "a cursor of one list goes on in another", cursors::for_any_list),
     // How it speaks
     twin("numeric-handles", "sound; handles are numbers that count up", sound::numeric_handles),
     twin("numeric-handles-flawed", "flawed; handles are numbers that count up", flawed::numeric_handles),

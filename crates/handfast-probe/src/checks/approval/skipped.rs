@@ -23,7 +23,7 @@ pub(super) static CHECK: Check = Check {
     id: "approval-skipped",
     title: "An approval that was never asked for is taken",
     claim: "What the server does only after asking is done without asking, for a first call that already carries the answers.",
-    spec: "If `requestState` influences authorization, resource access, or business logic, servers MUST protect its integrity (e.g. HMAC or AEAD) and MUST reject state that fails verification.",
+    spec: "If a client request contains a `requestState` field, servers MUST treat `requestState` as an attacker-controlled input.",
     spec_url: "https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr",
     help: include_str!("skipped.md"),
     level: Level::Must,
