@@ -71,7 +71,7 @@ impl List {
         matches!(self, Self::Tool(..))
     }
 
-    /// A page as somebody; `None` where no call can be made, or nothing comes.
+    /// A page as somebody. The other arguments are the same each time, so that pages differ by the cursor alone.
     pub(super) async fn page(
         &self,
         trial: &mut Trial<'_, '_>,
@@ -88,8 +88,7 @@ impl List {
             Self::Tool(tool, argument) => {
                 let given = cursor.map(|cursor| (argument.clone(), Value::from(cursor)));
                 let fixed = discovery::supply(trial, who, tool, &given.into_iter().collect::<BTreeMap<_, _>>()).await?;
-                let canary = trial.canary(who);
-                let wish = Wish { canary: Some(&canary), fixed: fixed.clone(), optional_text: false };
+                let wish = Wish { canary: None, fixed: fixed.clone(), optional_text: false };
                 let mut arguments = arguments::synthesise(&tool.input, &wish).unwrap_or_default();
                 match cursor {
                     Some(_) => arguments.extend(fixed.into_iter().filter(|(name, _)| name == argument)),
