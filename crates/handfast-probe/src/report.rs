@@ -239,6 +239,8 @@ fn reason_is_absence(reason: Reason) -> bool {
             | Reason::NoSignatureSeen
             | Reason::NoApprovalAsked
             | Reason::NoTaskReturned
+            | Reason::NoCursorGiven
+            | Reason::CursorNotReadable
             | Reason::QuestionsNameNothing
             | Reason::NeedsIdentityWrongAudience
             | Reason::NeedsIdentityClientIdAudience

@@ -59,9 +59,28 @@ pub struct Surface {
     pub cut: bool,
     /// The server said that it may answer with a task.
     pub tasks: bool,
+    /// Lists of the protocol that came in pages.
+    pub paged: Vec<&'static str>,
+}
+
+/// A list that was read.
+#[derive(Default)]
+struct Pages {
+    items: Vec<Value>,
+    /// There was more than is read.
+    cut: bool,
+    /// It came in more than one page.
+    several: bool,
 }
 
 impl Surface {
+    /// What a list brought, and what is to be known of it.
+    fn note(&mut self, method: &'static str, pages: Pages) -> Vec<Value> {
+        self.cut |= pages.cut;
+        self.paged.extend(pages.several.then_some(method));
+        pages.items
+    }
+
     /// The tool of this name.
     pub fn tool(&self, name: &str) -> Option<&Tool> {
         self.tools.iter().find(|tool| tool.name == name)
@@ -78,9 +97,8 @@ pub async fn list(target: &mut Target, handshake: &Handshake) -> Result<Surface,
     let tasks = extensions.is_some_and(|extensions| extensions.get(meta::TASKS_EXTENSION).is_some());
     let mut surface = Surface { tasks, ..Surface::default() };
     match pages(target, "tools/list", "tools").await {
-        Ok((tools, cut)) => {
-            surface.cut = cut;
-            for tool in tools.iter().filter_map(tool) {
+        Ok(pages) => {
+            for tool in surface.note("tools/list", pages).iter().filter_map(tool) {
                 if surface.tool(&tool.name).is_none() {
                     surface.tools.push(tool);
                 }
@@ -91,16 +109,17 @@ pub async fn list(target: &mut Target, handshake: &Handshake) -> Result<Surface,
         Err(reply) => return Err(reply),
     }
     if declared("prompts") {
-        let (prompts, cut) = pages(target, "prompts/list", "prompts").await.unwrap_or_default();
-        surface.cut |= cut;
+        let prompts = surface.note("prompts/list", pages(target, "prompts/list", "prompts").await.unwrap_or_default());
         surface.prompts = prompts.iter().filter_map(prompt).collect();
     }
     if declared("resources") {
-        let (templates, cut) = pages(target, "resources/templates/list", "resourceTemplates").await.unwrap_or_default();
-        surface.cut |= cut;
+        let templates = surface.note(
+            "resources/templates/list",
+            pages(target, "resources/templates/list", "resourceTemplates").await.unwrap_or_default(),
+        );
         surface.templates = templates.iter().filter_map(|node| template(node, "uriTemplate")).collect();
-        let (resources, cut) = pages(target, "resources/list", "resources").await.unwrap_or_default();
-        surface.cut |= cut;
+        let resources =
+            surface.note("resources/list", pages(target, "resources/list", "resources").await.unwrap_or_default());
         surface.templates.extend(resources.iter().filter_map(|node| template(node, "uri")));
     }
     Ok(surface)
@@ -108,7 +127,7 @@ pub async fn list(target: &mut Target, handshake: &Handshake) -> Result<Surface,
 
 /// All pages of a list, and whether there was more than is read. A cursor that was there before ends it: some servers
 /// repeat one for ever.
-async fn pages(target: &mut Target, method: &str, key: &str) -> Result<(Vec<Value>, bool), Reply> {
+async fn pages(target: &mut Target, method: &str, key: &str) -> Result<Pages, Reply> {
     let mut found: Vec<Value> = Vec::new();
     let mut cursors: Vec<Value> = Vec::new();
     for _ in 0..MAX_PAGES {
@@ -124,16 +143,16 @@ async fn pages(target: &mut Target, method: &str, key: &str) -> Result<(Vec<Valu
         };
         for item in items {
             if found.len() >= MAX_ITEMS {
-                return Ok((found, true));
+                return Ok(Pages { items: found, cut: true, several: !cursors.is_empty() });
             }
             found.push(item.clone());
         }
         match result.get("nextCursor").filter(|cursor| cursor.is_string()) {
             Some(cursor) if !cursors.contains(cursor) => cursors.push(cursor.clone()),
-            _ => return Ok((found, false)),
+            _ => return Ok(Pages { items: found, cut: false, several: !cursors.is_empty() }),
         }
     }
-    Ok((found, true))
+    Ok(Pages { items: found, cut: true, several: true })
 }
 
 /// Reads one tool of a listing.

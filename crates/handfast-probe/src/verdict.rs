@@ -264,6 +264,20 @@ reasons! {
     NoTaskReturned = "no-task-returned",
     /// What is done to a task leaves no trace that its owner could see.
     TaskWitnessUnusable = "task-witness-unusable",
+    /// A cursor with another offset was taken.
+    AlteredCursorTaken = "altered-cursor-taken",
+    /// A cursor of A's went on with A's list for B.
+    CursorNotBound = "cursor-not-bound",
+    /// A cursor of one list was taken for another.
+    ForeignCursorTaken = "foreign-cursor-taken",
+    /// A cursor does for nothing but what it was given for.
+    CursorHeld = "cursor-held",
+    /// Nothing in the cursor can be read.
+    CursorNotReadable = "cursor-not-readable",
+    /// The pages do not show what a cursor does.
+    CursorWitnessUnusable = "cursor-witness-unusable",
+    /// No list comes in pages.
+    NoCursorGiven = "no-cursor-given",
     /// What should have been refused, so that the refusal could be looked at, was not.
     NothingWasRefused = "nothing-was-refused",
     /// The server does not take this verb.

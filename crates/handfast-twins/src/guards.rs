@@ -4,6 +4,7 @@
 use crate::{
     caller::{Principal, Shown},
     manner::Manner,
+    pages::{self, Place},
     state::{self, BadState, Claims, Key, Retry},
     tasks::Deed,
     workspaces::{self, Door, Workspace},
@@ -115,6 +116,16 @@ pub(crate) trait Guards: Send + Sync {
     fn once(&self, first: bool) -> Result<(), BadState> {
         // "Servers for which a given `requestState` must be consumed at most once MUST enforce that invariant server-side."
         if first { Ok(()) } else { Err(BadState::Invalid) }
+    }
+
+    /// Writes where a list goes on.
+    fn seal_cursor(&self, place: &Place, key: &Key) -> String {
+        pages::signed(place, key)
+    }
+
+    /// Reads where a list is to go on, for this caller.
+    fn open_cursor(&self, presented: &str, list: &str, caller: &Principal, key: &Key) -> Option<Place> {
+        pages::verified(presented, key).filter(|place| place.list == list && place.owner == caller.as_str())
     }
 
     /// Writes a state that will come back through somebody else's hands.

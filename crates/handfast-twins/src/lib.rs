@@ -19,6 +19,7 @@ pub mod issuer;
 mod legacy;
 mod manner;
 pub mod odd;
+mod pages;
 mod prompts;
 mod question;
 mod serve;

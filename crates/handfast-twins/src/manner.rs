@@ -93,6 +93,8 @@ pub(crate) enum Further {
     Nothing,
     /// `list_workspaces`: everybody's, to everybody.
     Listing,
+    /// `list_workspaces` and `list_labels`: the caller's own, in pages.
+    Pages,
     /// `create_share_link` and `open_share_link`.
     ShareLinks,
     /// `close_workspace`.

@@ -123,6 +123,21 @@ fn further_tools(further: Further, id: &str, handle: &Value) -> Vec<Value> {
                 "annotations": {"readOnlyHint": true}
             }),
         ],
+        Further::Pages => [("list_workspaces", "workspaces"), ("list_labels", "labels of the workspaces")]
+            .into_iter()
+            .map(|(name, what)| {
+                json!({
+                    "name": name,
+                    "title": format!("List {what}"),
+                    "description": format!("Lists the {what} of the caller, in pages."),
+                    "inputSchema": {
+                        "type": "object",
+                        "properties": {"cursor": {"type": "string", "description": "Where the page before said to go on"}}
+                    },
+                    "annotations": {"readOnlyHint": true}
+                })
+            })
+            .collect(),
         Further::ShareLinks => vec![
             json!({
                 "name": "create_share_link",

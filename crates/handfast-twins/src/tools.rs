@@ -9,6 +9,7 @@ use crate::{
     caller::Principal,
     conform::Capabilities,
     manner::{Further, Handles, Manner, View},
+    pages,
     server::{self, Server},
     state,
     workspaces::{Door, Workspace},
@@ -39,6 +40,12 @@ pub(crate) fn call(
         "purge_workspace" if call.manner.ends => call.purge(),
         "whoami" => Ok(answer::tool(caller.to_string(), call.data(json!({"principal": caller.as_str()})))),
         "list_workspaces" if call.manner.further == Further::Listing => Ok(call.list()),
+        "list_workspaces" if call.manner.further == Further::Pages => {
+            call.pages("workspaces", |workspace| call.shown(workspace, false))
+        }
+        "list_labels" if call.manner.further == Further::Pages => {
+            call.pages("labels", |workspace| workspace.label.clone().into())
+        }
         "create_share_link" if call.manner.further == Further::ShareLinks => call.share(),
         "close_workspace" if call.manner.further == Further::Closing => call.close(),
         "remember_note" if call.manner.further == Further::Memory => call.remember(),
@@ -191,6 +198,16 @@ impl Call<'_> {
         let listed: Vec<Value> =
             self.server.keeper().everything().map(|workspace| self.shown(workspace, false)).collect();
         self.described(json!({"workspaces": listed}))
+    }
+
+    fn pages(&self, list: &str, shown: impl Fn(&Workspace) -> Value) -> Result<Value, Refused> {
+        let cursor = self.arguments.get("cursor").map(|_| server::text(self.arguments, "cursor")).transpose()?;
+        let (items, next) = pages::page(self.server, list, self.caller, cursor, shown)?;
+        let mut page = json!({list: items});
+        if let Some(next) = next {
+            page["nextCursor"] = next.into();
+        }
+        Ok(self.described(page))
     }
 
     fn share(&self) -> Result<Value, Refused> {

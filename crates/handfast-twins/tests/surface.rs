@@ -13,7 +13,9 @@ use support::scene;
 fn has_own_list(name: &str) -> bool {
     let at = |name: &str| all().iter().position(|twin| twin.name == name);
     at(name) >= at("sessions")
-        || ["legacy", "listed", "share-link", "reuses-numbers", "unsaid-lifetime", "endless"].contains(&name)
+        || ["legacy", "listed", "share-link", "reuses-numbers", "unsaid-lifetime", "endless", "pages", "plain-cursors"]
+            .contains(&name)
+        || name.starts_with("cursors-")
         || PAIRS.iter().any(|pair| pair.contains(&name))
         || ["numeric-", "text-only-", "renamed-", "nested-", "unlabelled"].iter().any(|prefix| name.starts_with(prefix))
 }

@@ -3,6 +3,7 @@
 pub mod ambient;
 mod apart;
 pub mod approval;
+pub mod cursor;
 pub mod design;
 pub mod handle;
 pub mod response;
@@ -24,6 +25,7 @@ pub fn all() -> impl Iterator<Item = &'static Check> {
         state::CHECKS,
         approval::CHECKS,
         task::CHECKS,
+        cursor::CHECKS,
         session::CHECKS,
         token::CHECKS,
         ambient::CHECKS,

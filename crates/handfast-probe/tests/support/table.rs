@@ -60,6 +60,7 @@ const USUAL: &[(&str, &str)] = &[
     ("handle-follows-session-header", "refuted"),
     ("ambient-shared", "skipped no-ambient-state"),
     ("design-", "refuted"),
+    ("cursor-", "skipped no-cursor-given"),
 ];
 
 /// Further checks that ask for HTTP.

@@ -4,6 +4,7 @@ mod approvals;
 mod bindings;
 mod business_rules;
 mod closing;
+mod cursors;
 mod display_state;
 mod doors;
 mod flawed;
@@ -119,7 +120,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 145] = [
+static TWINS: [Twin; 149] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -198,6 +199,11 @@ static TWINS: [Twin; 145] = [
     twin("memory", "sound; keeps notes for each caller, without a handle", mixed_up::memory),
     twin("shared-memory", "keeps the notes of all callers in one place", mixed_up::shared_memory),
     twin("misroutes", "an answer goes to whoever waits under the id of its request", mixed_up::misroutes),
+    // Lists in pages
+    twin("pages", "sound; lists a caller's workspaces in pages", sound::pages),
+    twin("plain-cursors", "the offset in a cursor is believed", cursors::plain),
+    twin("cursors-for-anybody", "a cursor goes on with the list of whoever was given it", cursors::for_anybody),
+    twin("cursors-for-any-list", "a cursor of one list goes on in another", cursors::for_any_list),
     // How it speaks
     twin("refuses-by-protocol", "sound; a bad handle is a JSON-RPC error", sound::refuses_by_protocol),
     twin("structured-only", "sound; handles stand only in structured content", sound::structured_only),

@@ -18,6 +18,10 @@ pub(super) fn plain() -> Box<dyn Guards> {
     Box::new(Sound(Manner::PLAIN))
 }
 
+pub(super) fn pages() -> Box<dyn Guards> {
+    Box::new(Sound(super::cursors::PAGES))
+}
+
 pub(super) fn tasks() -> Box<dyn Guards> {
     Box::new(Sound(super::tasks::TASKS))
 }

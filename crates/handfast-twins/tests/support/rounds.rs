@@ -79,6 +79,10 @@ pub(crate) fn answers(asked: &Value) -> Value {
         (_, params) if params["requestedSchema"]["properties"]["reason"].is_object() => {
             json!({"action": "accept", "content": {"reason": "because"}})
         }
+        (_, params) if params["requestedSchema"]["properties"]["workspace"].is_object() => {
+            let named = &params["requestedSchema"]["properties"]["workspace"]["enum"][0];
+            json!({"action": "accept", "content": {"workspace": named}})
+        }
         _ => json!({"action": "accept", "content": {"confirm": true}}),
     };
     Value::Object(requests.iter().map(|(key, request)| (key.clone(), answer(request))).collect())

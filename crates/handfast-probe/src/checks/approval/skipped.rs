@@ -23,7 +23,7 @@ pub(super) static CHECK: Check = Check {
     id: "approval-skipped",
     title: "An approval that was never asked for is taken",
     claim: "What the server does only after asking is done without asking, for a first call that already carries the answers.",
-    spec: "If `requestState` influences authorization, resource access, or business logic, servers MUST protect its integrity (e.g. HMAC or AEAD) and MUST reject state that fails verification.",
+    spec: "If a client request contains a `requestState` field, servers MUST treat `requestState` as an attacker-controlled input.",
     spec_url: "https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr",
     help: include_str!("skipped.md"),
     level: Level::Must,
@@ -74,7 +74,8 @@ fn of_flow<'j>(trial: &'j mut Trial<'_, '_>, flow: Flow, observations: &'j mut V
             }
         }
         let Some((before, questions, answer)) = done.pop() else { return Ok(Vec::new()) };
-        if scene.done.rounds.iter().all(|asked| asked.state.is_none()) {
+        let skipped = &scene.done.rounds[..scene.done.rounds.len().saturating_sub(questions)];
+        if skipped.iter().all(|asked| asked.state.is_none()) {
             // To this server, the subject is the honest retry: the specification leaves it to servers to send a state.
             let detail = "the question carries no requestState: answers that come unasked are the same request as those that \
                           were asked for, and only the client stands between";
