@@ -110,6 +110,7 @@ impl Run {
             true => access::look(&mut Trial::new(&mut session)).await.unwrap_or_default(),
             false => Vec::new(),
         };
+        notes.extend(checks::handle::tidy(&mut Trial::new(&mut session)).await);
         let calls = session.calls();
         let redactor = std::mem::take(&mut session.redactor);
         session.close().await;

@@ -48,6 +48,8 @@ pub struct Session<'p> {
     pub(crate) form: Form,
     /// What there is to do in a session of the older revisions, once it was looked for.
     pub(crate) errand: Option<Errand>,
+    /// What this run minted: by whom, of which kind.
+    pub(crate) minted: Vec<(Who, usize, Value)>,
     /// Handles that fill the other arguments of a call: one for each caller and kind.
     pub(crate) purse: BTreeMap<(char, usize), Value>,
     /// Tools that answered with a task.
@@ -167,6 +169,7 @@ impl<'p> Session<'p> {
             redactor: run.redactor(),
             form: Form::Specified,
             errand: None,
+            minted: Vec::new(),
             purse: BTreeMap::new(),
             answered_by_task: BTreeSet::new(),
             minting: Vec::new(),
@@ -325,7 +328,7 @@ impl<'t, 'p> Trial<'t, 'p> {
             self.session.redactor.shorten(state);
         }
         let sent = strings_in(&Value::Object(call.params.clone()));
-        self.shorten_minted(call, &reply, &sent);
+        self.note_minted(who, call, &reply, &sent);
         let answer = Answer {
             reply,
             disposition,
@@ -339,14 +342,18 @@ impl<'t, 'p> Trial<'t, 'p> {
         answer
     }
 
-    /// A call of a minting tool, for whatever reason, mints a handle that no report may show.
-    fn shorten_minted(&mut self, call: &Call, reply: &Reply, sent: &[String]) {
+    /// A call of a minting tool, for whatever reason, mints a handle that no report may show, and that is to be ended.
+    fn note_minted(&mut self, who: Who, call: &Call, reply: &Reply, sent: &[String]) {
         let (Body::Result(result), Some(name)) = (&reply.body, call.params.get("name").and_then(Value::as_str)) else {
             return;
         };
-        let spots = self.session.map.kinds.iter().filter(|kind| kind.mint == name);
-        let minted: Vec<Value> = spots.filter_map(|kind| emitted::again(result, &kind.spot, sent, None)).collect();
-        minted.iter().for_each(|handle| self.shorten(handle));
+        let kinds = self.session.map.kinds.iter().enumerate().filter(|(_, kind)| kind.mint == name);
+        let minted: Vec<(usize, Value)> =
+            kinds.filter_map(|(at, kind)| Some((at, emitted::again(result, &kind.spot, sent, None)?))).collect();
+        for (kind, handle) in minted {
+            self.shorten(&handle);
+            self.session.minted.push((who, kind, handle));
+        }
     }
 
     async fn send(&mut self, who: Who, call: &Call) -> Result<Reply, Halt> {

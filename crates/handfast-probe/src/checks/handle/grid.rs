@@ -1,6 +1,6 @@
 //! One way in for a kind of handle, and everybody with a fresh handle of A's.
 
-use super::handles::{Manner, in_order, mint, use_handle};
+use super::handles::{mint, use_handle, way_in};
 use crate::{
     access::{Access, Met},
     discovery::Kind,
@@ -15,8 +15,11 @@ use crate::{
 /// # Errors
 /// A [`Halt`] when the run's bounds are reached or the server is gone.
 pub async fn who_is_served(trial: &mut Trial<'_, '_>, kind: &Kind, callers: &[Who]) -> Result<Option<Access>, Halt> {
-    let entries = in_order(trial, kind, &mut Vec::new());
-    let Some((_, entry)) = entries.into_iter().find(|(manner, _)| *manner != Manner::Ends) else { return Ok(None) };
+    let entry = match way_in(trial, kind).await {
+        Ok(entry) => entry,
+        Err(halt) if halt.is_final() => return Err(halt),
+        Err(_) => return Ok(None),
+    };
     let mut met = Vec::new();
     for &who in callers {
         // One for each: a use may use a handle up.

@@ -2,7 +2,7 @@
 //! worth is tried as well: where handles are bound to their owner, it is worth nothing.
 
 use super::{
-    handles::{Manner, Minted, in_order, mint, most_allowed, use_handle},
+    handles::{Minted, mint, most_allowed, use_handle, way_in},
     kinds,
 };
 use crate::{
@@ -58,10 +58,7 @@ async fn of_kind(
     observations: &mut Vec<Observation>,
 ) -> Result<Vec<Row>, Halt> {
     let name = format!("tools/call {}", kind.mint);
-    let entries = in_order(trial, kind, &mut Vec::new());
-    let Some((_, entry)) = entries.into_iter().find(|(manner, _)| *manner != Manner::Ends) else {
-        return Err(Halt::skipped(Reason::NoToolConsumesAHandle, "every entry point ends the object or is left out"));
-    };
+    let entry = way_in(trial, kind).await?;
     let (controls, mut story) = controlled(trial, kind, &entry).await?;
     let (ids, finding) = predict::look(trial, &Handles(kind)).await?;
     let mut observe =

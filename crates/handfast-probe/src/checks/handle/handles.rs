@@ -204,6 +204,28 @@ pub(in crate::checks) async fn write_marks(
     Ok(())
 }
 
+/// A way in that does not end the object, and where A's own handle serves A: the first of a few.
+///
+/// # Errors
+/// A [`Halt`] where there is none.
+pub(in crate::checks) async fn way_in(trial: &mut Trial<'_, '_>, kind: &Kind) -> Result<Entry, Halt> {
+    let entries = in_order(trial, kind, &mut Vec::new()).into_iter().filter(|(manner, _)| *manner != Manner::Ends);
+    let mut halt = Halt::skipped(Reason::NoToolConsumesAHandle, "every entry point ends the object or is left out");
+    for (_, entry) in entries.take(MOST_WAYS) {
+        let own = mint(trial, Who::A, kind).await??;
+        match use_handle(trial, "way-in", Who::A, &entry, &own.handle).await {
+            Ok((answer, _)) if answer.disposition == Disposition::Accepted => return Ok(entry),
+            Ok((answer, _)) => {
+                let detail = format!("A could not use its own handle: {}", answer.said());
+                halt = answer.unclear().unwrap_or_else(|| Halt::skipped(Reason::ControlFailed, detail));
+            }
+            Err(failed) if failed.is_final() => return Err(failed),
+            Err(failed) => halt = failed,
+        }
+    }
+    Err(halt)
+}
+
 /// What it means that A's own handle does not serve A a last time: each use may use a handle up, as a fresh one shows.
 ///
 /// # Errors
@@ -229,6 +251,7 @@ pub(in crate::checks) async fn used_up(
     })
 }
 
+const MOST_WAYS: usize = 4;
 const MORE_MINTS: usize = 3;
 const MOST_MARKS: usize = 6;
 const SHARED: [&str; 7] = ["share", "shared", "sharing", "invite", "invitation", "public", "join"];

@@ -2,7 +2,7 @@
 //! availability: nobody else gains.
 
 use super::{
-    handles::{Manner, Minted, in_order, mint, most_allowed, use_handle, used_up},
+    handles::{Minted, mint, most_allowed, use_handle, used_up, way_in},
     kinds,
 };
 use crate::{
@@ -51,10 +51,7 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
 }
 
 async fn of_kind(trial: &mut Trial<'_, '_>, kind: &Kind, _: &mut Vec<Observation>) -> Result<Vec<Row>, Halt> {
-    let entries = in_order(trial, kind, &mut Vec::new());
-    let Some((_, entry)) = entries.into_iter().find(|(manner, _)| *manner != Manner::Ends) else {
-        return Err(Halt::skipped(Reason::NoToolConsumesAHandle, "every entry point ends the object or is left out"));
-    };
+    let entry = way_in(trial, kind).await?;
     let mut rows = Vec::new();
     let replicas = trial.session.run.replicas.iter().cloned().map(Address::Http);
     let places: Vec<Address> = std::iter::once(trial.session.run.address.clone()).chain(replicas).collect();

@@ -19,9 +19,11 @@ mod outlives_expiry;
 mod overbound;
 mod repointed;
 pub(super) mod showing;
+mod tidy;
 
 use crate::check::Check;
 pub use grid::who_is_served;
+pub use tidy::tidy;
 
 /// The checks of this family.
 pub const CHECKS: &[&Check] = &[
