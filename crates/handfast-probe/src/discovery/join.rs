@@ -100,6 +100,11 @@ fn rank(minter: &Tool, emitted: &Emitted, argument: &str, owner: &str) -> Option
     let key = emitted.name();
     let (key_noun, argument_noun) = (names::noun(&key), names::noun(argument));
     let a_handle = names::names_a_handle(argument) || names::names_a_handle(&key);
+    // Where a list goes on is told by a cursor, and by nothing that stands on the list.
+    let of_a_cursor = [key.as_str(), minter.name.as_str()].iter().any(|name| names::names_a_cursor(name));
+    if names::names_a_cursor(argument) && !of_a_cursor {
+        return None;
+    }
     let in_prose = matches!(emitted.spot, Spot::Text { .. });
     if in_prose {
         return by_prose(minter, emitted, argument, &argument_noun, owner);
@@ -248,6 +253,15 @@ mod tests {
             .collect();
         joined.sort_by_key(|(_, rank)| *rank);
         joined
+    }
+
+    #[test]
+    fn an_object_on_a_list_is_no_place_in_it() {
+        let string = || json!({"type": "string"});
+        let of = |member: &str| json!({"structuredContent": {member: "x9y8z7"}});
+        assert_eq!(joined(of("basket_id"), "list_baskets", "cursor", string()), []);
+        assert_eq!(joined(of("basket_id"), "list_baskets", "page_token", string()), []);
+        assert_eq!(joined(of("basket_cursor"), "fetch_baskets", "basket_cursor", string()).len(), 1);
     }
 
     #[test]

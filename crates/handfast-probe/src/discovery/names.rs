@@ -49,6 +49,14 @@ fn is_suffix(word: &str) -> bool {
     SUFFIXES.contains(&word) || word.strip_suffix('s').is_some_and(|single| SUFFIXES.contains(&single))
 }
 
+/// Whether a name is of a place in a list: `cursor`, `nextCursor`, `page_token`, `continuation`.
+pub fn names_a_cursor(name: &str) -> bool {
+    let words = words(name);
+    let last = words.last().map(String::as_str).unwrap_or_default();
+    let of_a_page = words.iter().any(|word| ["next", "page", "continuation"].contains(&word.as_str()));
+    ["cursor", "continuation"].contains(&last) || (last == "token" && of_a_page)
+}
+
 /// Whether a name is of something that looks like a handle and is none.
 pub fn names_no_handle(name: &str) -> bool {
     let words = words(name);
@@ -120,6 +128,16 @@ const SUFFIXES: [&str; 13] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cursors_are_known_by_their_names() {
+        for name in ["cursor", "nextCursor", "next_cursor", "page_token", "nextPageToken", "continuation"] {
+            assert!(names_a_cursor(name), "{name}");
+        }
+        for name in ["token", "share_token", "page", "next", "workspace_id", "cursor_style"] {
+            assert!(!names_a_cursor(name), "{name}");
+        }
+    }
 
     #[test]
     fn spelling_does_not_matter() {

@@ -136,7 +136,7 @@ pub(super) fn lists(trial: &Trial<'_, '_>) -> Result<Vec<List>, Halt> {
     let tools = session.surface.tools.iter().filter(|tool| session.may_call(tool));
     let taking = tools.filter_map(|tool| {
         let arguments = tool.input.get("properties").and_then(Value::as_object)?;
-        let cursor = arguments.keys().find(|name| is_cursor(name))?.clone();
+        let cursor = arguments.keys().find(|name| names::names_a_cursor(name))?.clone();
         Some(List::Tool(Box::new(tool.clone()), cursor))
     });
     lists.extend(taking.take(MOST_LISTS));
@@ -164,7 +164,7 @@ fn page(answer: Answer) -> Result<Page, Box<Answer>> {
         match value {
             _ if at.split('/').any(|part| part == "_meta")
                 || ["/resultType", "/ttlMs", "/cacheScope"].contains(&at.as_str()) => {}
-            Value::String(text) if is_cursor(&name) => next = Some(text).filter(|text| !text.is_empty()),
+            Value::String(text) if names::names_a_cursor(&name) => next = Some(text).filter(|text| !text.is_empty()),
             Value::String(text) => drop(holds.insert(text)),
             Value::Number(number) => drop(holds.insert(number.to_string())),
             _ => {}
@@ -192,14 +192,6 @@ fn values(result: &Value) -> Vec<(String, Value)> {
             _ => vec![(at, value)],
         };
     scalars(result).into_iter().flat_map(open).collect()
-}
-
-/// `cursor`, `nextCursor`, `page_token`, `continuation`.
-fn is_cursor(name: &str) -> bool {
-    let words = names::words(name);
-    let last = words.last().map(String::as_str).unwrap_or_default();
-    let of_a_page = words.iter().any(|word| ["next", "page", "continuation"].contains(&word.as_str()));
-    ["cursor", "continuation"].contains(&last) || (last == "token" && of_a_page)
 }
 
 /// Makes one more of what the server hands out, so that lists grow.
@@ -261,18 +253,3 @@ pub(super) async fn still_works(trial: &mut Trial<'_, '_>, list: &List, who: Who
 const MOST_LISTS: usize = 4;
 const MOST_MADE: usize = 6;
 const MOST_VALUES: usize = 4000;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn cursors_are_known_by_their_names() {
-        for name in ["cursor", "nextCursor", "next_cursor", "page_token", "nextPageToken", "continuation"] {
-            assert!(is_cursor(name), "{name}");
-        }
-        for name in ["token", "share_token", "page", "next", "workspace_id", "cursor_style"] {
-            assert!(!is_cursor(name), "{name}");
-        }
-    }
-}
