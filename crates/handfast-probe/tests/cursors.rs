@@ -42,9 +42,9 @@ fn refused() -> Act {
 
 fn plain(request: &Recorded, cursor: Option<&str>) -> Act {
     let whose = format!("{} {}", request.tool(), request.token().unwrap_or_default());
-    match cursor.map_or(Ok(0), str::parse) {
-        Ok(from) => page(&whose, from, |next| next.to_string()),
-        Err(_) => refused(),
+    match cursor.map_or(Some(0), |cursor| cursor.strip_prefix("page:")?.parse().ok()) {
+        Some(from) if from < 5 => page(&whose, from, |next| format!("page:{next}")),
+        _ => refused(),
     }
 }
 

@@ -99,27 +99,31 @@ async fn where_both_are_one_caller_nothing_is_anybodys() {
 }
 
 #[tokio::test]
-async fn a_refusal_that_meets_everybody_is_no_guard() {
-    // From B's look at A's task on, nobody is answered any more.
-    let (own, busy) = (Mutex::new(BTreeSet::new()), Mutex::new(false));
-    let found = through("task-for-anybody", FOREIGN, move |_, request| {
-        let id = request.body["params"]["taskId"].as_str().unwrap_or_default().to_owned();
-        if request.method() == "tasks/get" {
+async fn a_refusal_that_meets_the_owner_as_well_is_no_guard() {
+    // From B's look at A's task on, it is gone for everybody; or all tasks are.
+    for all in [false, true] {
+        let (own, gone) = (Mutex::new(BTreeSet::new()), Mutex::new(None::<String>));
+        let found = through("task-for-anybody", FOREIGN, move |_, request| {
+            let id = request.body["params"]["taskId"].as_str().unwrap_or_default().to_owned();
+            if request.method() != "tasks/get" {
+                return Act::Forward;
+            }
+            let (mut own, mut gone) = (own.lock().expect("no panic"), gone.lock().expect("no panic"));
             match request.token() {
-                Some("alice") => drop(own.lock().expect("no panic").insert(id)),
-                Some("bob") if own.lock().expect("no panic").contains(&id) => *busy.lock().expect("no panic") = true,
+                Some("alice") => drop(own.insert(id.clone())),
+                Some("bob") if own.contains(&id) => *gone = Some(id.clone()),
                 _ => {}
             }
-            if *busy.lock().expect("no panic") {
-                return Act::Refusal("no such task".to_owned());
+            match &*gone {
+                Some(first) if all || *first == id => Act::Refusal("no such task".to_owned()),
+                _ => Act::Forward,
             }
-        }
-        Act::Forward
-    })
-    .await;
+        })
+        .await;
 
-    let get = entry(&found, "tasks/get");
-    assert_eq!((get.row.verdict.word(), get.row.reason.slug()), ("errored", "control-failed"), "{}", found.detail);
+        let get = entry(&found, "tasks/get");
+        assert_eq!((get.row.verdict.word(), get.row.reason.slug()), ("errored", "control-failed"), "{}", found.detail);
+    }
 }
 
 #[tokio::test]
