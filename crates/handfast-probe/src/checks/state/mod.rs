@@ -6,6 +6,8 @@ mod foreign_request;
 mod loan;
 pub(super) mod origins;
 mod outlives_expiry;
+mod overbound;
+mod readable;
 mod replayed;
 mod rounds;
 mod spliced;
@@ -21,4 +23,6 @@ pub const CHECKS: &[&Check] = &[
     &outlives_expiry::CHECK,
     &replayed::CHECK,
     &spliced::CHECK,
+    &readable::CHECK,
+    &overbound::CHECK,
 ];
