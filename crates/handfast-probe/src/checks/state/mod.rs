@@ -4,7 +4,7 @@ pub(super) mod flow;
 mod foreign_principal;
 mod foreign_request;
 mod loan;
-pub(super) mod origins;
+pub(crate) mod origins;
 mod outlives_expiry;
 mod overbound;
 mod readable;
