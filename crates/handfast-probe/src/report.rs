@@ -237,6 +237,8 @@ fn reason_is_absence(reason: Reason) -> bool {
             | Reason::NoAmbientState
             | Reason::NoOauthSeen
             | Reason::NoSignatureSeen
+            | Reason::NoOtherRequest
+            | Reason::NeedsWait
             | Reason::NoApprovalAsked
             | Reason::NoTaskReturned
             | Reason::NoCursorGiven

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::{
     answers::{self, Form},
     canary::{Canaries, Canary},
+    checks::state::origins::Asking,
     clock::Deadline,
     discovery::{Map, emitted},
     disposition::{self, Disposition, Unclear},
@@ -50,6 +51,8 @@ pub struct Session<'p> {
     pub(crate) errand: Option<Errand>,
     /// What this run minted: by whom, of which kind.
     pub(crate) minted: Vec<(Who, usize, Value)>,
+    /// What makes the server ask, once it was looked for.
+    pub(crate) asking: Option<Result<Asking, Halt>>,
     /// Handles that fill the other arguments of a call: one for each caller and kind.
     pub(crate) purse: BTreeMap<(char, usize), Value>,
     /// Tools that answered with a task.
@@ -170,6 +173,7 @@ impl<'p> Session<'p> {
             form: Form::Specified,
             errand: None,
             minted: Vec::new(),
+            asking: None,
             purse: BTreeMap::new(),
             answered_by_task: BTreeSet::new(),
             minting: Vec::new(),

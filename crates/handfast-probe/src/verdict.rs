@@ -222,6 +222,10 @@ reasons! {
     StateSingleUse = "state-single-use",
     /// A state that was used was accepted again, and nothing shows that anything was done again.
     StateAcceptedTwice = "state-accepted-twice",
+    /// A state holds a secret or personal data that can be read.
+    SecretInState = "secret-in-state",
+    /// No secret and no personal data are seen in a state.
+    NoSecretSeen = "no-secret-seen",
     /// It takes longer than the run may wait.
     NeedsWait = "needs-wait",
     /// What needs an approval was done, and nobody was asked.

@@ -4,5 +4,6 @@ mod coding;
 pub mod envelope;
 pub mod expiry;
 pub mod fields;
+pub mod legible;
 pub mod seams;
 mod splice;

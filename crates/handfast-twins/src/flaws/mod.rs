@@ -19,6 +19,7 @@ mod refusals;
 mod sessions;
 mod shared;
 mod sound;
+mod state_marks;
 mod surfaces;
 mod tasks;
 mod tokens;
@@ -120,7 +121,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 149] = [
+static TWINS: [Twin; 151] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -151,6 +152,8 @@ static TWINS: [Twin; 149] = [
     twin("brief-states", "sound; states end within two seconds, and say so", unbound::brief),
     twin("brief-states-for-ever", "states say that they end within a second, and never do", unbound::brief_for_ever),
     twin("replayable", "sound states, and each does as often as it is sent", unbound::replayable),
+    twin("state-binds-token", "the state is bound to the token that was shown, not to whom it is for", state_marks::binds_token),
+    twin("secret-in-state", "sound states, with a token of the server's own in them, and an address", state_marks::secret_in_state),
     twin("mac-only-client-id", "the state is bound to the OAuth client instead of the user", unbound::client_only),
     twin("answers-first", "sound states; it acts on answers to what it has not asked", unbound::answers_first),
     // What is asked, and where

@@ -150,7 +150,7 @@ async fn rivals(trial: &mut Trial<'_, '_>, flow: &Flow, own: &Played) -> Result<
         Rival { flow: flow.clone(), baseline: own.clone(), fresh: true },
         Rival { flow: with_text, baseline: own.clone(), fresh: false },
     ];
-    for sibling in &flow.siblings {
+    for sibling in flow.siblings.iter().take(MOST_SIBLINGS) {
         let flow = Flow { steady: flow.steady, ..Flow::new(sibling.clone()) };
         if let Some(baseline) = soft(flow.honest(trial, &mut Vec::new()).await)? {
             rivals.push(Rival { flow, baseline, fresh: false });
@@ -222,4 +222,6 @@ async fn present(
     })
 }
 
+/// How many other calls a state is tried on.
+const MOST_SIBLINGS: usize = 3;
 const OTHER_TEXT: &str = "other arguments for the same object";

@@ -4,8 +4,10 @@ pub(super) mod flow;
 mod foreign_principal;
 mod foreign_request;
 mod loan;
-pub(super) mod origins;
+pub(crate) mod origins;
 mod outlives_expiry;
+mod overbound;
+mod readable;
 mod replayed;
 mod rounds;
 mod spliced;
@@ -21,4 +23,6 @@ pub const CHECKS: &[&Check] = &[
     &outlives_expiry::CHECK,
     &replayed::CHECK,
     &spliced::CHECK,
+    &readable::CHECK,
+    &overbound::CHECK,
 ];

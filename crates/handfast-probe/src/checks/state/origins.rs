@@ -12,12 +12,12 @@ use crate::{
     surface::Tool,
     target::{Call, Era},
     trial::{Answer, Trial},
-    verdict::{Halt, Reason},
+    verdict::{Halt, Reason, Verdict},
 };
 
 /// A call that makes the server ask.
 #[derive(Debug, Clone)]
-pub(in crate::checks) struct Origin {
+pub(crate) struct Origin {
     pub(in crate::checks) entry: String,
     what: What,
     /// Arguments that take free text are filled in, also those that need not be.
@@ -111,12 +111,27 @@ async fn owned(trial: &mut Trial<'_, '_>, who: Who, entry: &Entry) -> Result<Opt
     }
 }
 
-/// Calls what may be called, the likeliest first, and returns what asked with a state, and what was left out if
-/// anything was.
+/// Calls what may be called, the likeliest first, once in a run, and returns what asked with a state, and what was left
+/// out if anything was.
 ///
 /// # Errors
 /// [`Reason::NothingReturnedInputRequired`] where nothing did.
-pub(in crate::checks) async fn find(trial: &mut Trial<'_, '_>) -> Result<(Vec<Origin>, Option<Halt>), Halt> {
+pub(in crate::checks) async fn find(trial: &mut Trial<'_, '_>) -> Result<Asking, Halt> {
+    if let Some(asking) = &trial.session.asking {
+        return asking.clone();
+    }
+    let asking = look(trial).await;
+    // That there was no answer is nothing to build on.
+    if !asking.as_ref().is_err_and(|halt| halt.verdict == Verdict::Errored) {
+        trial.session.asking = Some(asking.clone());
+    }
+    asking
+}
+
+/// What asked with a state, and what was left out, if anything was.
+pub(crate) type Asking = (Vec<Origin>, Option<Halt>);
+
+async fn look(trial: &mut Trial<'_, '_>) -> Result<Asking, Halt> {
     if let Era::Legacy(version) = trial.session.target.era() {
         let detail = format!("the server speaks {version}, which has no requestState");
         return Err(Halt::skipped(Reason::NothingReturnedInputRequired, detail));
