@@ -43,7 +43,9 @@ pub fn alike(one: &Value, other: &Value) -> bool {
         let mut words = BTreeSet::new();
         for (at, value) in facts {
             words.extend(names::words(&pointer::last(at)));
-            words.extend(value.as_str().map(names::words).unwrap_or_default());
+            // A handle in mixed case would fall into many words, all of them its own.
+            let telling = value.as_str().map(|text| LONG_IDENTIFIER.replace_all(text, " ").into_owned());
+            words.extend(telling.map(|text| names::words(&text)).unwrap_or_default());
         }
         words.retain(|word| word.len() > 1 && !word.bytes().any(|byte| byte.is_ascii_digit()));
         words
@@ -181,6 +183,12 @@ static REFUSAL: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 #[allow(clippy::expect_used)]
+static LONG_IDENTIFIER: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\b[A-Za-z0-9_+/=-]*\d[A-Za-z0-9_+/=-]{20,}|\b[A-Za-z0-9_+/=-]{20,}\d[A-Za-z0-9_+/=-]*")
+        .expect("constant pattern")
+});
+
+#[allow(clippy::expect_used)]
 static GONE: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"(?i)\b(no (such|active|open) session|unknown session|session (id )?(is |was |has |does )?(un(known|recogni[sz]ed)|not (found|exist|known|active|yours)|gone|over|ended|closed|terminated)|(not|isn't) your session|re-?initiali[sz]e|(call|send) initialize)")
         .expect("constant pattern")
@@ -218,6 +226,20 @@ mod tests {
         assert!(says_no(&says("archived 0 items: the state for principal mallory was rejected"), &honest));
         assert!(!says_no(&says("archived 3 items as principal mallory"), &honest));
         assert!(!says_no(&says("3 errors archived for mallory"), &says("2 errors archived for alice")));
+    }
+
+    #[test]
+    fn handles_in_mixed_case_make_no_answer_unlike_another() {
+        let answer = |handle: &str, note: &str| {
+            let data = json!({"workspace_id": handle, "label": "weekly", "owner": "alice", "notes": [note]});
+            json!({"content": [{"type": "text", "text": data.to_string()}], "structuredContent": data})
+        };
+        let (one, other) = (
+            answer("ws-eyJ0YWJsZSI6IndvcmtzcGFjZXMiLCJvd25lciI6ImFsaWNlIiwia2V5IjoiNGY5ZDFjIn0", "milk"),
+            answer("QmFzZTY0VGV4dFdpdGhNYW55SHVtcHMxN0FuZFNvT24tYWJjREVGZ2hpSktM", "bread"),
+        );
+        assert!(alike(&one, &other));
+        assert!(!alike(&says("sorry, there is no such thing here"), &other));
     }
 
     #[test]

@@ -222,5 +222,6 @@ async fn what_is_given_away_or_falls_over_is_no_refusal() {
         None => error("unknown basket"),
     };
     assert_eq!(said(given_away).await, "skipped nothing-was-refused");
-    assert_eq!(said(|_, _| Act::Status(503, Vec::new())).await, "errored control-failed");
+    assert_eq!(said(|_, _| Act::Status(503, Vec::new())).await, "errored unclear");
+    assert_eq!(said(|_, _| error("too many attempts")).await, "errored unclear");
 }

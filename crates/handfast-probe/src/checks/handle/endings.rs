@@ -23,8 +23,11 @@ use crate::{
 pub(in crate::checks) fn tool_that_ends(trial: &Trial<'_, '_>, kind: &Kind) -> Result<Entry, Halt> {
     let mut left_out = Vec::new();
     for entry in &kind.entries {
-        let Entry::Tool { tool, .. } = entry else { continue };
-        let Some(tool) = trial.session.surface.tool(tool).filter(|tool| ends_its_object(tool)) else { continue };
+        let Entry::Tool { tool, argument } = entry else { continue };
+        // What the handle names, by the argument that takes it and by the tool that makes it.
+        let named: Vec<String> = names::noun(argument).into_iter().chain(names::words(&kind.mint)).collect();
+        let ends = |tool: &&Tool| ends_its_object(tool, &named);
+        let Some(tool) = trial.session.surface.tool(tool).filter(ends) else { continue };
         match trial.session.why_not(tool) {
             None => return Ok(entry.clone()),
             Some(why) => left_out.push(format!("{}: {why}", tool.name)),
@@ -39,10 +42,15 @@ pub(in crate::checks) fn tool_that_ends(trial: &Trial<'_, '_>, kind: &Kind) -> R
 
 /// An archived workspace, a submitted form and a closed ticket can still be read, and should. What ends is what says that it
 /// does, and what is by its nature over when it is closed.
-fn ends_its_object(tool: &Tool) -> bool {
+fn ends_its_object(tool: &Tool, named: &[String]) -> bool {
     let words = names::words(&tool.name);
-    let verb = words.iter().find(|word| VERBS.contains(&word.as_str()) || DESTROYING.contains(&word.as_str()));
-    let Some(verb) = verb else { return false };
+    let is_verb = |word: &&String| VERBS.contains(&word.as_str()) || DESTROYING.contains(&word.as_str());
+    let Some(verb) = words.iter().find(is_verb) else { return false };
+    // To remove an item from a basket, or to close a tab of a session, ends neither.
+    let mut others = words.iter().filter(|word| *word != verb);
+    if !others.all(|word| named.iter().any(|known| names::same_noun(word, known))) {
+        return false;
+    }
     let described = names::words(&tool.description);
     let says = |known: &[&str]| described.iter().any(|word| known.contains(&word.as_str()));
     let fleeting = words.iter().any(|word| FLEETING.contains(&word.as_str()));
@@ -171,7 +179,8 @@ mod tests {
             ("delete_basket", "Deletes a basket."),
             ("finish_upload", "Finishes the upload; the id is no longer valid."),
         ] {
-            assert!(ends_its_object(&tool(name, description)), "{name}");
+            let named = names::words("open_workspace_session_browser_lock_baskets_upload");
+            assert!(ends_its_object(&tool(name, description), &named), "{name}");
         }
     }
 
@@ -185,8 +194,11 @@ mod tests {
             ("submit_order", "Submits an order."),
             ("checkout", "Pays for a basket, which is gone afterwards."),
             ("end_of_day_report", "Makes a report."),
+            ("remove_item", "Deletes an item of a basket."),
+            ("close_tab", "Closes a tab of a session."),
         ] {
-            assert!(!ends_its_object(&tool(name, description)), "{name}");
+            let named = names::words("open_workspace_ticket_issue_note_order_basket_session");
+            assert!(!ends_its_object(&tool(name, description), &named), "{name}");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::{
     disposition::Disposition,
     identity::Who,
     owasp, random,
-    target::Era,
+    target::{Era, session::Issues},
     trial::{Answer, Trial},
     verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity},
 };
@@ -72,13 +72,22 @@ async fn of_kind(
     plan.presents_unissued(&unminted, &[emitted::text_of(&forged)])?;
     let controls = plan.hold()?;
 
+    let has_sessions = matches!(trial.session.target.issues_sessions().await, Issues::Ids(_));
     let (one, other) = (made_up(), made_up());
     let mut issued = None;
     let ways: [Way<'_>; 2] = [(None, Some(&one)), (Some(&one), Some(&other))];
     let mut rows = Vec::new();
     for (minted_under, used_under) in ways {
-        let object = showing.mint_under(trial, kind, minted_under).await?;
-        let other_object = showing.mint_under(trial, kind, used_under).await?;
+        let object = match showing.mint_under(trial, kind, minted_under).await {
+            Ok(object) => object,
+            Err(halt) if halt.is_final() || rows.is_empty() => return Err(halt),
+            // What is refused under any such header is told already.
+            Err(_) => break,
+        };
+        let other_object = match showing.mint_under(trial, kind, used_under).await {
+            Err(halt) if halt.is_final() => return Err(halt),
+            minted => minted.ok(),
+        };
         // By turns, twice: only the header differs.
         let mut seen = Vec::new();
         for session in [minted_under, used_under, minted_under, used_under, minted_under] {
@@ -90,11 +99,12 @@ async fn of_kind(
             }
             seen.push(answer);
             // Where the answer is the same at once there is no difference to be repeated.
-            if seen.len() == 2 && outcome(&object, &other_object, &seen[1]) == Outcome::Own {
+            if seen.len() == 2 && outcome(&object, other_object.as_ref(), &seen[1]) == Outcome::Own {
                 break;
             }
         }
-        let outcomes: Vec<Outcome> = seen.iter().map(|answer| outcome(&object, &other_object, answer)).collect();
+        let outcomes: Vec<Outcome> =
+            seen.iter().map(|answer| outcome(&object, other_object.as_ref(), answer)).collect();
         let subjects: Vec<Outcome> = outcomes.iter().copied().skip(1).step_by(2).collect();
         let owners = outcomes.iter().step_by(2).all(|outcome| *outcome == Outcome::Own);
         let how = match minted_under {
@@ -115,6 +125,13 @@ async fn of_kind(
             (true, [Outcome::Another, Outcome::Another]) => {
                 let detail = format!("A's handle minted {how} that of another object: {said}");
                 Row::confirmed(&controls, &entry, Reason::SessionHeaderHeeded, Severity::Medium, detail)
+            }
+            // Whoever speaks the older revisions as well may take the header for one of theirs.
+            (true, [Outcome::Nothing, Outcome::Nothing]) if has_sessions => {
+                let text = format!(
+                    "the server has sessions of the older revisions, and refuses what names none of them: {said}"
+                );
+                Row::halted(&entry, Halt::skipped(Reason::NotStateless, text))
             }
             (true, [Outcome::Nothing, Outcome::Nothing]) => {
                 let detail = format!("A's handle minted {how} worth nothing: {said}");
@@ -151,11 +168,11 @@ enum Outcome {
     Nothing,
 }
 
-fn outcome(object: &Minted, other: &Minted, answer: &Answer) -> Outcome {
+fn outcome(object: &Minted, other: Option<&Minted>, answer: &Answer) -> Outcome {
     let accepted = answer.disposition == Disposition::Accepted;
     match () {
         () if accepted && object.marked(answer).is_some() => Outcome::Own,
-        () if accepted && other.marked(answer).is_some() => Outcome::Another,
+        () if accepted && other.is_some_and(|other| other.marked(answer).is_some()) => Outcome::Another,
         () => Outcome::Nothing,
     }
 }

@@ -84,13 +84,12 @@ async fn of_entry(trial: &mut Trial<'_, '_>, kind: &Kind, entry: &Entry) -> Resu
             let forged = unissued(trial, kind, &object.handle, &taken);
             taken.push(forged.clone());
             let (answer, _) = use_handle(trial, "forged-handle", Who::B, entry, &forged).await?;
+            decided(&answer)?;
             plan.presents_unissued(&answer, &[emitted::text_of(&forged)])?;
             unminted.push(answer);
         }
         let (subject, _) = use_handle(trial, "subject", Who::B, entry, &object.handle).await?;
-        if let Some(halt) = subject.unclear() {
-            return Err(halt);
-        }
+        decided(&subject)?;
         steps.extend([unminted[0].step, subject.step]);
         let [one, other] = &unminted[..] else { break };
         let first = first.get_or_insert_with(|| one.clone());
@@ -135,6 +134,17 @@ async fn of_entry(trial: &mut Trial<'_, '_>, kind: &Kind, entry: &Entry) -> Resu
     };
     row.story = steps;
     Ok(row)
+}
+
+/// A limit says "not now", and nothing about a handle.
+fn decided(answer: &Answer) -> Result<(), Halt> {
+    match (&answer.disposition, answer.unclear()) {
+        (_, Some(halt)) => Err(halt),
+        (Disposition::Refused(refusal), _) if refusal.reads_like_an_outage() => {
+            Err(Halt::errored(Reason::Unclear, format!("refused as if by a limit: {refusal}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Whether two answers are the same but for the handles in them and what differs from call to call.
