@@ -24,7 +24,7 @@ fn turns(offset: usize, step: usize) -> impl Iterator<Item = usize> {
     (offset..=LENGTH).step_by(step)
 }
 
-const LENGTH: usize = 72;
+const LENGTH: usize = 96;
 
 /// What a check may say when the server broke on the way: why nothing was concluded.
 const HALTS: [&str; 10] = [

@@ -167,7 +167,8 @@ async fn the_anonymous_and_the_impostor_are_both_asked() {
         .filter(|seen| seen.method() == "tools/call" && !knows(seen))
         .map(|seen| seen.token().map(str::to_owned))
         .collect();
-    assert_eq!(strangers.len(), 2, "{strangers:?}");
+    // After them come those whom the grid of callers asks.
+    assert!(strangers.len() >= 2, "{strangers:?}");
     assert_eq!(strangers[0], None, "without a credential");
     let forged = strangers[1].as_deref().expect("with one that nobody issued");
     assert_eq!(forged.len(), "alice".len(), "shaped like A's: {forged}");

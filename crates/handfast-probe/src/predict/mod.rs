@@ -68,14 +68,12 @@ pub(crate) async fn look<S: Source>(trial: &mut Trial<'_, '_>, source: &S) -> Re
         }
     }
     // Each caller may have a series of their own.
-    let finding = match habits.last() {
-        None => Finding::NoHabit,
-        Some(habit) => match foretold(trial, source, habit, Who::A).await? {
-            Some(_) => Finding::OfTheirOwn(habit.how()),
-            None => Finding::Unnamed,
-        },
-    };
-    Ok((ids, finding))
+    for habit in &habits {
+        if foretold(trial, source, habit, Who::A).await?.is_some() {
+            return Ok((ids, Finding::OfTheirOwn(habit.how())));
+        }
+    }
+    Ok((ids, if habits.is_empty() { Finding::NoHabit } else { Finding::Unnamed }))
 }
 
 /// Three times: an id of A's is the last, the candidates are named, and somebody is given the next. All of them, if each was

@@ -51,7 +51,14 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
 }
 
 async fn of_kind(trial: &mut Trial<'_, '_>, kind: &Kind, _: &mut Vec<Observation>) -> Result<Vec<Row>, Halt> {
-    let entry = way_in(trial, kind).await?;
+    // On a connection that is kept: what was minted on it may serve nowhere else.
+    let address = trial.session.run.address.clone();
+    let mut kept = trial.session.connect(&address).await?;
+    std::mem::swap(&mut trial.session.target, &mut kept);
+    let entry = way_in(trial, kind).await;
+    std::mem::swap(&mut trial.session.target, &mut kept);
+    Target::close(kept).await;
+    let entry = entry?;
     let mut rows = Vec::new();
     let replicas = trial.session.run.replicas.iter().cloned().map(Address::Http);
     let places: Vec<Address> = std::iter::once(trial.session.run.address.clone()).chain(replicas).collect();
