@@ -63,8 +63,8 @@ const USUAL: &[(&str, &str)] = &[
     ("cursor-", "skipped no-cursor-given"),
 ];
 
-/// Further checks that ask for HTTP.
-const HTTP_ONLY: &[&str] = &["handle-lost", "handle-follows-session-header", "response-misrouted"];
+/// Further checks that ask for HTTP, or that need two callers where the twins with sessions know one over stdio.
+const HTTP_ONLY: &[&str] = &["handle-lost", "handle-follows-session-header", "response-misrouted", "ambient-shared"];
 
 /// Checks that have their own column, or share that of their family.
 fn has_a_column(id: &str) -> bool {
