@@ -24,8 +24,8 @@ HANDFAST, BASKET = os.environ["HANDFAST"], os.environ["BASKET"]
 OVER_HTTP = ["--identity-a", "alice-token", "--identity-b", "bob-token"]
 OVER_STDIO = ["--identity-a", "alice", "--identity-b", "bob"]
 
-# For one probe. None takes a tenth of it.
-SECONDS = 120
+# Seconds for one probe.
+LONGEST = 240
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,9 @@ SERVERS = [
     Server("basket", "handfast", BOTH, clean=True),
     Server("sound", "handfast", BOTH, clean=True),
 ]
+
+# A MUST that the SDKs below the clean controls leave to whoever writes a server, and that gives nobody what is another's.
+LEFT_TO_AUTHORS = {"asks-undeclared-client"}
 
 # Whose something is: where these are refuted, that is worth a line as well.
 WHOSE = {"handle-foreign-principal", "session-foreign-principal", "state-foreign-principal", "state-tampered"}
@@ -153,7 +156,7 @@ class Running:
 def probe(arguments: list[str], environment: dict[str, str]) -> dict:
     words = [HANDFAST, "probe", "--format", "json", *arguments]
     done = subprocess.run(
-        words, env=environment, capture_output=True, text=True, timeout=SECONDS, stdin=subprocess.DEVNULL
+        words, env=environment, capture_output=True, text=True, timeout=LONGEST, stdin=subprocess.DEVNULL
     )
     try:
         return json.loads(done.stdout)
@@ -197,8 +200,9 @@ def rows(server: Server, transport: str, version: str, scratch: Path, every: boo
         return [(*who, "*", "errored", "no-report")]
     found = [(*who, check["id"], check["verdict"], check["reason"]) for check in checks if every or is_news(check)]
     if server.clean:
-        wrong = [check["id"] for check in checks if check["verdict"] == "confirmed" and check["level"] == "must"]
-        found.append((*who, "every MUST", "confirmed" if wrong else "clean", " ".join(wrong) or "nothing-confirmed"))
+        wrong = {check["id"] for check in checks if check["verdict"] == "confirmed" and check["level"] == "must"}
+        verdict = "clean" if wrong <= LEFT_TO_AUTHORS else "confirmed"
+        found.append((*who, "every MUST", verdict, " ".join(sorted(wrong)) or "nothing-confirmed"))
     return found
 
 
