@@ -146,7 +146,7 @@ static OF_CALLS: LazyLock<Regex> = LazyLock::new(|| {
 });
 #[allow(clippy::expect_used)]
 static KEEPING: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(expir\w*|lifetime|ttl|time.to.live|retained|retention|kept (until|for|as long)|until (it is |you )?(close|end|delet|releas|remov)\w*|for ?ever|never (end|expire|delete|remove)\w*|permanent\w*|inactiv\w*)\b")
+    Regex::new(r"(?i)\b(expir\w*|lifetime|ttl|time.to.live|retained|retention|(kept|lives?) (until|for|as long)|until (it is |you )?(close|end|delet|releas|remov)\w*|for ?ever|never (end|expire|delete|remove)\w*|permanent\w*|inactiv\w*)\b")
         .expect("constant pattern")
 });
 #[allow(clippy::expect_used)]
@@ -192,7 +192,13 @@ mod tests {
 
     #[test]
     fn that_something_is_kept_may_be_said_without_a_number() {
-        for text in ["Kept until you close it.", "Baskets expire.", "Never deleted.", "lives for one hour"] {
+        for text in [
+            "Kept until you close it.",
+            "It lives as long as this process.",
+            "Baskets expire.",
+            "Never deleted.",
+            "lives for one hour",
+        ] {
             assert!(is_mentioned(text), "{text}");
         }
         for text in ["Opens a workspace and returns its handle.", "Removes a note", "Waits until the page is loaded."] {
