@@ -216,7 +216,8 @@ def main() -> int:
     scratch = Path(tempfile.mkdtemp(prefix="interop-real-"))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        # Most of the time somebody waits.
+        with ThreadPoolExecutor(max_workers=2 * (os.cpu_count() or 1)) as pool:
             try:
                 jobs = [
                     pool.submit(rows, server, transport, called[server.package], scratch, chosen.all)
