@@ -1,7 +1,7 @@
 # `make check` is what CI runs.
 CARGO ?= cargo
 
-.PHONY: help check lint docs test conformance release interop deny fuzz bench bench-handles bench-seal bench-sessions matrix
+.PHONY: help check lint docs test conformance release interop real deny fuzz bench bench-handles bench-seal bench-sessions matrix
 
 help:
 	@echo "check    format, lints, documentation, every test (installs the real servers first)"
@@ -11,6 +11,7 @@ help:
 	@echo "conformance  the official suite against a server with sealed states (installs it first)"
 	@echo "release  build for release and prove the probe on its twins"
 	@echo "interop  install the real servers into interop/.env"
+	@echo "real     probe published servers and the SDKs' defaults, and print one table"
 	@echo "matrix   every twin against both checks, as a table"
 	@echo "deny     licences, advisories and bans of dependencies (needs cargo-deny)"
 	@echo "fuzz     one minute for each fuzz target (needs cargo-fuzz and a nightly toolchain)"
@@ -45,6 +46,9 @@ conformance:
 
 interop:
 	sh interop/install.sh
+
+real:
+	sh interop/real.sh
 
 matrix:
 	$(CARGO) test --package handfast-probe --test matrix --locked -- --nocapture

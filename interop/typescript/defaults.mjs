@@ -34,24 +34,28 @@ const confirmation = z.object({ confirm: z.boolean() });
 const channel = z.object({ channel: z.enum(['stable', 'beta']) });
 const ask = (message, requestedSchema) => inputRequired.elicit({ message, requestedSchema });
 
-/** Confirm, then pick a channel, then do it. The state says no more than that somebody has confirmed. */
+/** Confirm, then pick a channel, then do it. */
 async function confirmThenPick(tool, args, ctx, done) {
     const state = ctx.mcpReq.requestState();
-    // FLAW, in flawed mode: confirmed was something, by somebody. Nothing says that it was this.
-    const confirmed = state?.step === 'confirmed' && (!sound || state.asked === digest(tool, args));
-    if (state !== undefined && !confirmed) return { ...say('Invalid or expired requestState'), isError: true };
+    // In sound mode a state says what was asked about, and there is one from the first question on.
+    const asked = sound && { asked: digest(tool, args) };
+    if (sound && state !== undefined && state.asked !== asked.asked) {
+        return { ...say('Invalid or expired requestState'), isError: true };
+    }
     const responses = ctx.mcpReq.inputResponses;
-    if (!confirmed && acceptedContent(responses, 'confirm', confirmation)?.confirm !== true) {
-        return inputRequired({ inputRequests: { confirm: ask(`Really ${tool}?`, confirmation) } });
+    const questions = async (inputRequests, step) =>
+        inputRequired({ inputRequests, ...(step && { requestState: await codec.mint({ step, ...asked }, ctx) }) });
+    // FLAW, in flawed mode: confirmed was something, by somebody. Nothing says that it was this.
+    if (state?.step !== 'confirmed') {
+        // FLAW, in flawed mode: an answer is believed that came with the first call, before anything was asked.
+        const mayAnswer = !sound || state?.step === 'asked';
+        if (!mayAnswer || acceptedContent(responses, 'confirm', confirmation)?.confirm !== true) {
+            return questions({ confirm: ask(`Really ${tool}?`, confirmation) }, sound && 'asked');
+        }
+        return questions({ channel: ask('Which channel?', channel) }, 'confirmed');
     }
     const picked = acceptedContent(responses, 'channel', channel);
-    if (picked === undefined || !confirmed) {
-        const payload = { step: 'confirmed', ...(sound && { asked: digest(tool, args) }) };
-        return inputRequired({
-            inputRequests: { channel: ask('Which channel?', channel) },
-            requestState: await codec.mint(payload, ctx)
-        });
-    }
+    if (picked === undefined) return questions({ channel: ask('Which channel?', channel) }, 'confirmed');
     return say(`${done} on ${picked.channel}, for ${ctx.http.authInfo.extra.user}.`);
 }
 

@@ -4,28 +4,15 @@ mod support;
 
 use std::{
     io::{BufRead, BufReader},
-    path::PathBuf,
     process::{Command, Stdio},
 };
 
-use support::{Scratch, check, outcomes, ran, report};
-
-/// The example, built.
-fn shop() -> PathBuf {
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../handfast");
-    let mut command = Command::new(cargo);
-    command.args(["build", "-q", "--locked", "--all-features", "--example", "basket"]);
-    let built = command.current_dir(library).status();
-    assert!(built.expect("cargo runs").success());
-    let tests = std::env::current_exe().expect("this program");
-    tests.ancestors().nth(2).expect("a folder").join("examples/basket")
-}
+use support::{Scratch, check, example, outcomes, ran, report};
 
 #[test]
 fn nothing_is_found_in_the_example() {
     let scratch = Scratch::new("basket");
-    let mut shop = Command::new(shop())
+    let mut shop = Command::new(example("basket"))
         .args(["--store", &format!("sqlite:{}", scratch.path("baskets.db").display())])
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -52,7 +39,7 @@ fn nothing_is_found_in_the_example() {
 #[test]
 fn over_stdio_the_example_tells_nobody_apart() {
     let scratch = Scratch::new("basket-stdio");
-    let (shop, store) = (shop(), format!("sqlite:{}", scratch.path("baskets.db").display()));
+    let (shop, store) = (example("basket"), format!("sqlite:{}", scratch.path("baskets.db").display()));
     let shop = shop.to_str().expect("text");
 
     let (code, report) =

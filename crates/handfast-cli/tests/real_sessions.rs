@@ -5,12 +5,11 @@ mod support;
 
 use std::{
     io::{BufRead, BufReader, Read},
-    path::PathBuf,
     process::{Child, ChildStdout, Command, Stdio},
 };
 
 use serde_json::Value;
-use support::{Scratch, handfast};
+use support::{Scratch, example, handfast, interop};
 
 /// The audience of all tokens. Where the servers listen has nothing to do with it.
 const AUDIENCE: &str = "https://mcp.example.com/mcp";
@@ -34,12 +33,7 @@ impl Running {
     }
 
     fn server(arguments: &[&str]) -> Self {
-        let launcher = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../interop/run");
-        assert!(
-            launcher.with_file_name(".env").exists(),
-            "the real servers are not installed: run `sh interop/install.sh`, or `make check`, which does"
-        );
-        Self::start(Command::new(launcher).args(arguments).args(["--transport", "http"]), "listening on ")
+        Self::start(Command::new(interop().join("run")).args(arguments).args(["--transport", "http"]), "listening on ")
     }
 }
 
@@ -115,14 +109,7 @@ fn behind_the_layers_nothing_is_found_on_any_of_them() {
     let issuer = Running::start(handfast().args(["issuer", "--audience", AUDIENCE, "--format", "json"]), "");
     let told: Value = issuer.first.parse().expect("JSON");
     let token = |name: &str| told["tokens"][name].as_str().expect("a token").to_owned();
-    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-    let built = Command::new(cargo)
-        .args(["build", "-q", "--locked", "--all-features", "--example", "sessions"])
-        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../handfast"))
-        .status();
-    assert!(built.expect("cargo runs").success());
-    let tests = std::env::current_exe().expect("this program");
-    let front = tests.ancestors().nth(2).expect("a folder").join("examples/sessions");
+    let front = example("sessions");
     let scratch = Scratch::new("real-sessions");
     let profile = scratch.file(
         "profile.toml",

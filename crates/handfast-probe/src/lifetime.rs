@@ -12,14 +12,14 @@ use crate::discovery::names;
 pub fn in_text(text: &str) -> Option<Duration> {
     sentences(text).filter(|sentence| LIVING.is_match(sentence) && !OF_CALLS.is_match(sentence)).find_map(|sentence| {
         let found = DURATION.captures(sentence)?;
-        let number = match found[1].to_ascii_lowercase().as_str() {
+        let number = match found.get(1).or_else(|| found.get(3))?.as_str().to_ascii_lowercase().as_str() {
             "half a" | "half an" => 0.5,
             word => NUMBERS
                 .iter()
                 .position(|known| known.contains(&word))
                 .map_or_else(|| word.parse::<f64>().ok(), |at| u32::try_from(at + 1).ok().map(f64::from))?,
         };
-        let unit = found.get(2).or_else(|| found.get(3))?.as_str();
+        let unit = found.get(2).or_else(|| found.get(4))?.as_str();
         seconds(number * unit_in_seconds(unit)?)
     })
 }
@@ -127,9 +127,10 @@ const DAYS_TO_1970: i64 = 719_468;
 #[allow(clippy::expect_used)] // constant patterns, compiled by the tests below
 static DURATION: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
-        r"(?i)\b(\d+(?:\.\d+)?|half an?|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)",
-        r"(?:[\s-]+(milliseconds?|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|weeks?|ms)|",
-        r"(ms|s|m|h|d|secs?|mins?|hrs?|hours?|seconds?|minutes?|days?))\b"
+        r"(?i)\b(?:(\d+(?:\.\d+)?|half an?|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)",
+        r"[\s-]+(milliseconds?|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|weeks?|ms)|",
+        // Only digits stand right before their unit: `as` is no second.
+        r"(\d+(?:\.\d+)?)(ms|s|m|h|d|secs?|mins?|hrs?|hours?|seconds?|minutes?|days?))\b"
     ))
     .expect("constant pattern")
 });
@@ -145,7 +146,7 @@ static OF_CALLS: LazyLock<Regex> = LazyLock::new(|| {
 });
 #[allow(clippy::expect_used)]
 static KEEPING: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(expir\w*|lifetime|ttl|time.to.live|retained|retention|kept (until|for|as long)|until (it is |you )?(close|end|delet|releas|remov)\w*|for ?ever|never (end|expire|delete|remove)\w*|permanent\w*|inactiv\w*)\b")
+    Regex::new(r"(?i)\b(expir\w*|lifetime|ttl|time.to.live|retained|retention|(kept|lives?) (until|for|as long)|until (it is |you )?(close|end|delet|releas|remov)\w*|for ?ever|never (end|expire|delete|remove)\w*|permanent\w*|inactiv\w*)\b")
         .expect("constant pattern")
 });
 #[allow(clippy::expect_used)]
@@ -182,6 +183,7 @@ mod tests {
             "At most 5 requests per 60 seconds are valid.",
             "Calls time out after 30 seconds.",
             "A live view of 3 days.",
+            "It lives as long as this process.",
             "",
         ] {
             assert_eq!(in_text(text), None, "{text}");
@@ -190,7 +192,13 @@ mod tests {
 
     #[test]
     fn that_something_is_kept_may_be_said_without_a_number() {
-        for text in ["Kept until you close it.", "Baskets expire.", "Never deleted.", "lives for one hour"] {
+        for text in [
+            "Kept until you close it.",
+            "It lives as long as this process.",
+            "Baskets expire.",
+            "Never deleted.",
+            "lives for one hour",
+        ] {
             assert!(is_mentioned(text), "{text}");
         }
         for text in ["Opens a workspace and returns its handle.", "Removes a note", "Waits until the page is loaded."] {

@@ -99,6 +99,28 @@ pub(crate) fn on_stdio(name: &str) -> [&str; 5] {
     [HANDFAST, "twin", name, "--transport", "stdio"]
 }
 
+/// An example of the library, built.
+pub(crate) fn example(name: &str) -> PathBuf {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let built = Command::new(cargo)
+        .args(["build", "-q", "--locked", "--all-features", "--example", name])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../handfast"))
+        .status();
+    assert!(built.expect("cargo runs").success());
+    let tests = std::env::current_exe().expect("this program");
+    tests.ancestors().nth(2).expect("a folder").join("examples").join(name)
+}
+
+/// The folder of the servers that are not ours.
+pub(crate) fn interop() -> PathBuf {
+    let interop = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../interop"));
+    assert!(
+        interop.join(".env").exists(),
+        "the real servers are not installed: run `sh interop/install.sh`, or `make check`, which does"
+    );
+    interop
+}
+
 /// A port where nothing listens: free a moment ago.
 pub(crate) fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()

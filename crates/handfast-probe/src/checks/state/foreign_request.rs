@@ -151,10 +151,12 @@ async fn rivals(trial: &mut Trial<'_, '_>, flow: &Flow, own: &Played) -> Result<
         Rival { flow: with_text, baseline: own.clone(), fresh: false },
     ];
     for sibling in flow.siblings.iter().take(MOST_SIBLINGS) {
-        let flow = Flow { steady: flow.steady, ..Flow::new(sibling.clone()) };
-        if let Some(baseline) = soft(flow.honest(trial, &mut Vec::new()).await)? {
-            rivals.push(Rival { flow, baseline, fresh: false });
-        }
+        let mut flow = Flow { steady: flow.steady, ..Flow::new(sibling.clone()) };
+        let Some(baseline) = soft(flow.honest(trial, &mut Vec::new()).await)? else { continue };
+        // Its first question may come without a state.
+        let Some(round) = baseline.rounds.iter().position(|round| round.state.is_some()) else { continue };
+        flow.round = round;
+        rivals.push(Rival { flow, baseline, fresh: false });
     }
     Ok(rivals)
 }
