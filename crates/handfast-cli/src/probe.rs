@@ -136,4 +136,4 @@ Examples:
   handfast probe http://127.0.0.1:8000/mcp --require 'handle-*' --repeat 5 --replica http://127.0.0.1:8001/mcp
   handfast probe --start-timeout 3m -- npx -y some-mcp-server
 
-Exit codes: 0 nothing confirmed; 1 something confirmed; 2 bad usage or input; 3 something errored, or nothing could be tested";
+Exit codes: 0 nothing confirmed; 1 something confirmed, advice (info) apart; 2 bad usage or input; 3 something errored, or nothing could be tested";

@@ -286,12 +286,14 @@ impl Report {
         self
     }
 
-    /// The exit code, the same for every format: 1 something confirmed; 3 something errored, nothing tested at all, or
+    /// The exit code, the same for every format: 1 something confirmed, advice (`info`) apart; 3 something errored, nothing tested at all, or
     /// (strict) something skipped, an entry point included, unless the server has no such thing; 0 otherwise.
     ///
     /// What is `required` must have been tested, or it is 3 as well.
     pub fn exit_code(&self, strict: bool, required: &[&str]) -> u8 {
-        let Totals { confirmed, refuted, errored, .. } = self.totals;
+        let Totals { refuted, errored, .. } = self.totals;
+        let is_bad = |check: &&CheckReport| check.verdict == Verdict::Confirmed && check.severity > Severity::Info;
+        let confirmed = self.checks.iter().filter(is_bad).count();
         let checks = self.checks.iter().map(|check| (check.verdict, check.reason));
         let points = self.checks.iter().flat_map(|check| &check.evidence.entry_points);
         let points = points.map(|point| (point.row.verdict, point.row.reason));
@@ -299,7 +301,7 @@ impl Report {
         let untested = |(verdict, reason)| verdict == Verdict::Skipped && !reason_is_absence(reason);
         match () {
             () if confirmed > 0 => 1,
-            () if errored > 0 || refuted == 0 || (strict && checks.chain(points).any(untested)) => 3,
+            () if errored > 0 || refuted + self.totals.confirmed == 0 || (strict && checks.chain(points).any(untested)) => 3,
             () if !self.untested(required).is_empty() => 3,
             () => 0,
         }

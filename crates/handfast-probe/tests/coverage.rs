@@ -92,6 +92,17 @@ async fn a_check_that_must_be_tested_fails_the_run_where_it_was_not() {
 }
 
 #[tokio::test]
+async fn advice_fails_no_run() {
+    let report = whole("unsaid-lifetime").await;
+
+    let confirmed: Vec<&str> =
+        report.checks.iter().filter(|found| found.verdict == Verdict::Confirmed).map(|found| found.id).collect();
+    assert_eq!(confirmed, ["design-retention-unstated"]);
+    assert_eq!(report.exit_code(false, &[]), 0);
+    assert_eq!(whole("any-client").await.exit_code(false, &[]), 1, "what is low is more than advice");
+}
+
+#[tokio::test]
 async fn several_runs_are_one_report() {
     let served = served("flawed", Answers::Json).await;
     let run = whole_run_on(&served.url());

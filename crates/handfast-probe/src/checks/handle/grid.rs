@@ -6,7 +6,7 @@ use crate::{
     discovery::Kind,
     disposition::Disposition,
     identity::Who,
-    trial::Trial,
+    trial::{Answer, Trial},
     verdict::Halt,
 };
 
@@ -21,6 +21,7 @@ pub async fn who_is_served(trial: &mut Trial<'_, '_>, kind: &Kind, callers: &[Wh
         Err(_) => return Ok(None),
     };
     let mut met = Vec::new();
+    let mut owners: Option<Answer> = None;
     for &who in callers {
         // One for each: a use may use a handle up.
         let a = match mint(trial, Who::A, kind).await {
@@ -35,10 +36,13 @@ pub async fn who_is_served(trial: &mut Trial<'_, '_>, kind: &Kind, callers: &[Wh
         };
         let outcome = match &answer.disposition {
             _ if a.marked(&answer).is_some() => "served",
+            // "Sorry, no such thing": a no in a complete result.
+            Disposition::Accepted if owners.as_ref().is_some_and(|owners| answer.is_unlike(owners)) => "refused",
             Disposition::Accepted => "accepted",
             Disposition::Refused(_) => "refused",
             _ => "unclear",
         };
+        owners.get_or_insert(answer);
         met.push(Met { who: who.label(), outcome });
     }
     Ok(Some(Access { entry: entry.to_string(), callers: met }))
