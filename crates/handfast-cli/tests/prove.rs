@@ -36,7 +36,7 @@ fn twelve_directions_hold() {
     let claims: Vec<&str> = ran.stdout.lines().filter(|line| line.trim_start().starts_with("ok ")).collect();
     // What cannot be tried there is counted, check by check only for a program.
     let skipped: Vec<&str> = ran.stdout.lines().filter(|line| line.contains("skipped  ")).collect();
-    assert!(skipped.len() < 50 && skipped.iter().any(|line| line.contains("others  [needs-http]")), "{skipped:?}");
+    assert!(skipped.len() < 200 && skipped.iter().any(|line| line.contains("others  [needs-http]")), "{skipped:?}");
     assert!(claims.len() >= 50, "each direction asserts its evidence; there are only {} claims", claims.len());
 }
 
@@ -67,8 +67,10 @@ fn json_tells_the_same_to_a_program() {
         let claims = direction["claims"].as_array().expect("a list");
         assert!(claims.iter().all(|claim| claim["holds"] == true) && claims.len() >= 2, "{direction}");
     }
-    let flawed = &directions[0]["checks"];
-    assert_eq!((&flawed[0]["verdict"], &flawed[1]["verdict"]), (&"confirmed".into(), &"confirmed".into()));
+    let flawed = directions[0]["checks"].as_array().expect("a list");
+    for id in ["handle-foreign-principal", "state-tampered"] {
+        assert!(flawed.iter().any(|check| check["id"] == id && check["verdict"] == "confirmed"), "{id}");
+    }
 }
 
 #[test]
@@ -98,12 +100,26 @@ fn the_table_shows_every_twin_and_every_check_over_every_transport() {
             assert!(cell.chars().all(|letter| "Cr.E".contains(letter)), "{}: {cell}", twin.name);
         }
     }
-    for (letter, check) in ('a'..).zip(checks::all()) {
-        assert!(table.contains(&format!("\n{letter} {}\n", check.id)), "{}", check.id);
+    for check in checks::all() {
+        let named = |line: &str| line.split_once(' ').is_some_and(|(letter, id)| letter.len() == 1 && id == check.id);
+        assert!(table.lines().any(named), "{}", check.id);
     }
-    assert_eq!(cells(table, "flawed"), ["CCC.............r...r", "CCC.................."]);
-    assert_eq!(cells(table, "sessions"), ["...rrrrrrrrrr...r...r", "....................."]);
-    assert_eq!(cells(table, "dual-era-unbound"), ["rrrCrrrrrrrrr...r...r", "rrr.................."]);
+    // Over HTTP, and over stdio.
+    for (twin, check, letters) in [
+        ("flawed", "handle-foreign-principal", "CC"),
+        ("flawed", "state-tampered", "CC"),
+        ("flawed", "session-foreign-principal", ".."),
+        ("sound", "handle-foreign-principal", "rr"),
+        ("sessions", "session-foreign-principal", "r."),
+        ("dual-era-unbound", "session-foreign-principal", "C."),
+        ("dual-era-unbound", "handle-foreign-principal", "rr"),
+        ("binds-token", "handle-overbound", "CC"),
+        ("binds-connection", "handle-lost", "C."),
+    ] {
+        let at = checks::all().position(|known| known.id == check).expect("a check");
+        let seen: String = cells(table, twin).iter().filter_map(|cell| cell.chars().nth(at)).collect();
+        assert_eq!(seen, letters, "{twin}: {check}");
+    }
     assert_eq!(ran.stdout.lines().last(), Some("12 of 12 directions hold"));
 }
 

@@ -13,7 +13,7 @@ const README: &str = include_str!("../../../README.md");
 /// A command of the README, and how it is run here: `URL` is a flawed twin, `FILE` is a fresh file, `STORE` is a store that
 /// has handles in it.
 /// `None` for what the test run itself is: building everything, and `make check`.
-const COMMANDS: [(&str, Option<(&str, i32)>); 17] = [
+const COMMANDS: [(&str, Option<(&str, i32)>); 19] = [
     ("cargo run --release -- prove", None),
     ("make check", None),
     // It serves until it is ended: `crates/handfast/tests/basket.rs` runs it.
@@ -28,6 +28,11 @@ const COMMANDS: [(&str, Option<(&str, i32)>); 17] = [
     (
         "handfast probe --strict --format json --output report.json https://staging.example.com/mcp",
         Some(("probe --strict --format json --output FILE URL", 1)),
+    ),
+    ("handfast plan -- python3 server.py", Some(("plan -- HANDFAST twin flawed --transport stdio", 0))),
+    (
+        "handfast probe --require 'handle-*,state-tampered' --repeat 3 --max-wait 30s https://staging.example.com/mcp",
+        Some(("probe --require handle-foreign-principal,state-tampered --repeat 3 --max-wait 1s URL", 1)),
     ),
     ("handfast discover --write profile.toml http://127.0.0.1:8000/mcp", Some(("discover --write FILE URL", 0))),
     ("handfast probe --profile profile.toml http://127.0.0.1:8000/mcp", Some(("probe --profile FILE URL", 1))),
@@ -112,7 +117,8 @@ fn the_sample_of_the_readme_is_real_output() {
 fn the_exit_codes_of_the_readme_are_those_of_the_help() {
     let help = Ran::of(handfast().args(["probe", "--help"]));
 
-    let codes = help.stdout.lines().find(|line| line.starts_with("Exit codes:")).expect("a line about exit codes");
+    let help = help.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (_, codes) = help.split_once("Exit codes:").expect("a line about exit codes");
     for (code, word) in
         [(0, "nothing confirmed"), (1, "something confirmed"), (2, "bad usage"), (3, "something errored")]
     {

@@ -214,7 +214,7 @@ fn checks_are_chosen_by_their_beginning() {
         checks.iter().map(|check| check["id"].as_str().expect("text").to_owned()).collect::<Vec<String>>()
     };
     let sessions = ids(&["--check", "session-*"]);
-    assert!(sessions.len() == 10 && sessions.iter().all(|id| id.starts_with("session-")), "{sessions:?}");
+    assert!(sessions.len() == 11 && sessions.iter().all(|id| id.starts_with("session-")), "{sessions:?}");
     assert_eq!(ids(&["--check", "challenge-*", "--check", "state-tampered"]), ["state-tampered", "challenge-missing"]);
 
     let ran = ran(&["probe", "--check", "sessoin-*", "http://127.0.0.1:1/mcp"]);

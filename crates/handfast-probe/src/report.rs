@@ -301,7 +301,12 @@ impl Report {
         let untested = |(verdict, reason)| verdict == Verdict::Skipped && !reason_is_absence(reason);
         match () {
             () if confirmed > 0 => 1,
-            () if errored > 0 || refuted + self.totals.confirmed == 0 || (strict && checks.chain(points).any(untested)) => 3,
+            () if errored > 0
+                || refuted + self.totals.confirmed == 0
+                || (strict && checks.chain(points).any(untested)) =>
+            {
+                3
+            }
             () if !self.untested(required).is_empty() => 3,
             () => 0,
         }

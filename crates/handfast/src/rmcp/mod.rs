@@ -18,13 +18,14 @@
 //! asked for. It is told nothing of a state that is refused: the client gets one error, always the same. And what may
 //! happen once only ([`Sealed::once`]) happens once.
 
+mod declared;
 mod forward;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
-    model::{ErrorCode, InputRequiredResult, InputResponses, JsonObject, ProtocolVersion},
+    model::{ClientCapabilities, ErrorCode, InputRequiredResult, InputResponses, JsonObject, ProtocolVersion},
     service::RequestContext,
 };
 use serde_json::Value;
@@ -150,6 +151,8 @@ pub fn accepted<'r>(responses: Option<&'r InputResponses>, key: &str) -> Option<
 struct Round<'s> {
     seam: &'s Seam,
     request: Request,
+    /// What the client said that it can be asked.
+    declared: Option<ClientCapabilities>,
     caller: Option<Caller>,
     progress: Option<Progress>,
 }
@@ -196,7 +199,8 @@ impl Seam {
         let left_out: Vec<&str> = left_out.iter().map(String::as_str).collect();
         let digest = RequestDigest::new(method, name, arguments, &left_out);
         let request = Request { method, name: name.to_owned(), arguments: digest.arguments() };
-        let mut round = Round { seam: self, request, caller: (self.who)(context), progress: None };
+        let declared = context.client_capabilities();
+        let mut round = Round { seam: self, request, caller: (self.who)(context), declared, progress: None };
         match state.take() {
             None => *responses = None,
             Some(presented) => {
@@ -247,6 +251,7 @@ impl Round<'_> {
 
     /// Seals what the handler asks with.
     fn sealed(&self, mut asks: InputRequiredResult) -> Result<InputRequiredResult, ErrorData> {
+        declared::answerable(&asks, self.declared.as_ref())?;
         let Some(caller) = &self.caller else {
             tracing::error!(
                 target: "handfast",

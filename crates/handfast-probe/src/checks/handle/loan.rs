@@ -49,11 +49,11 @@ pub(super) async fn each(
     missing: Reason,
     judge: fn(&Trial<'_, '_>, Loan, &mut Vec<Observation>) -> Row,
 ) -> Result<(Vec<Row>, Vec<Observation>), Halt> {
+    if !trial.session.map.kinds.is_empty() && !trial.session.target.identities().has(borrower) {
+        let detail = format!("the profile names no credential of this kind: {}", borrower.label());
+        return Err(Halt::skipped(missing, detail));
+    }
     let lend = async |trial: &mut Trial<'_, '_>, kind: &Kind, observations: &mut Vec<Observation>| {
-        if !trial.session.target.identities().has(borrower) {
-            let detail = format!("the profile names no credential of this kind: {}", borrower.label());
-            return Err(Halt::skipped(missing, detail));
-        }
         of_kind(trial, kind, borrower, refused, judge, observations).await
     };
     kinds::of_each(trial, lend).await
