@@ -26,7 +26,7 @@ pub(super) static CHECK: Check = Check {
     id: "handle-follows-session-header",
     title: "Handles depend on a session header",
     claim: "What a handle opens depends on the Mcp-Session-Id of the request, which the stateless revision does not have.",
-    spec: "A server that supports only this revision and receives such traffic from an older client SHOULD respond as follows: [...] An `Mcp-Session-Id` header on a request: ignore it, and do not mint or echo session IDs.",
+    spec: "A server that supports only this revision and receives such traffic from an older client SHOULD respond as follows: … An `Mcp-Session-Id` header on a request: ignore it, and do not mint or echo session IDs.",
     spec_url: "https://modelcontextprotocol.io/specification/2026-07-28/basic/transports/streamable-http",
     help: include_str!("follows_session_header.md"),
     level: Level::Should,

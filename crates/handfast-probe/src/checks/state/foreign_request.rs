@@ -26,7 +26,7 @@ pub(super) static CHECK: Check = Check {
     id: "state-foreign-request",
     title: "States are not bound to their request",
     claim: "A requestState that the server issued for one request is accepted on another request, and that one is carried out.",
-    spec: "To prevent replay, servers SHOULD include the following inside the integrity-protected `requestState` payload and verify each on receipt: an identifier for the originating request, rejecting state presented on a request that does not match.",
+    spec: "To prevent replay, servers SHOULD include the following inside the integrity-protected `requestState` payload and verify each on receipt: an identifier for the originating request, e.g. the method name and a digest of its salient parameters, rejecting state presented on a request that does not match.",
     spec_url: "https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr",
     help: include_str!("foreign_request.md"),
     level: Level::Should,

@@ -25,7 +25,7 @@ pub(super) static CHECK: Check = Check {
     id: "state-readable",
     title: "States show secrets",
     claim: "A requestState holds a secret, or what tells who a person is, in a form that whoever carries it can read.",
-    spec: "The `InputRequiredResult` MAY include a `requestState` field. If specified, this field is an opaque string meaningful only to the server.",
+    spec: "Because `requestState` passes through the client, malicious or compromised clients could attempt to modify it to alter server behavior, bypass authorization checks, or corrupt server logic.",
     spec_url: "https://modelcontextprotocol.io/specification/2026-07-28/basic/patterns/mrtr",
     help: include_str!("readable.md"),
     level: Level::Hardening,
