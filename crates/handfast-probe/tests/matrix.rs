@@ -4,29 +4,30 @@ mod support;
 #[path = "support/table.rs"]
 mod table;
 
+use futures_util::{StreamExt, stream};
 use handfast_probe::{report::Report, verdict::Verdict};
-use handfast_twins::Answers;
+use handfast_twins::{Answers, Twin};
 use support::{probed, served, sessions, tokens, verdict, verdicts, whole_run_of};
 
 const TABLE: &str = include_str!("matrix.txt");
 
 async fn seen(answers: Answers) -> Vec<(String, String)> {
-    let mut seen = Vec::new();
-    for twin in handfast_twins::all() {
-        let served = served(twin.name, answers).await;
-        let report = probed(&whole_run_of(twin, &served.url())).await;
-        for check in report.checks.iter().filter(|check| check.verdict == Verdict::Confirmed) {
-            assert!(check.cvss.is_some(), "{}: {} has no vector for {:?}", twin.name, check.id, check.severity);
-        }
-        seen.push((
-            twin.name.to_owned(),
-            format!("{} | {} | {} | {}", verdicts(&report), sessions(&report), tokens(&report), further(&report))
-                .trim_end()
-                .to_owned(),
-        ));
-    }
-    seen
+    let all = stream::iter(handfast_twins::all()).map(|twin| line(twin, answers));
+    // Several at once: much of the time is waiting.
+    all.buffered(AT_ONCE).collect().await
 }
+
+async fn line(twin: &Twin, answers: Answers) -> (String, String) {
+    let served = served(twin.name, answers).await;
+    let report = probed(&whole_run_of(twin, &served.url())).await;
+    for check in report.checks.iter().filter(|check| check.verdict == Verdict::Confirmed) {
+        assert!(check.cvss.is_some(), "{}: {} has no vector for {:?}", twin.name, check.id, check.severity);
+    }
+    let cells = [verdicts(&report), sessions(&report), tokens(&report), further(&report)];
+    (twin.name.to_owned(), cells.join(" | ").trim_end().to_owned())
+}
+
+const AT_ONCE: usize = 4;
 
 fn further(report: &Report) -> String {
     let cells: Vec<(String, String)> =

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use futures_util::{StreamExt, TryStreamExt, stream};
 use handfast_probe::{
     checks,
     identity::{Identities, Who},
@@ -26,21 +27,26 @@ pub(super) struct Line {
     verdicts: Vec<Verdict>,
 }
 
-/// Probes every twin over these transports, as two users whom somebody named.
+/// Probes every twin over these transports, as two users whom somebody named. Several at once: most of the time is waiting.
 pub(super) async fn probed(transports: &[Transport]) -> Result<Vec<Line>, Failure> {
     let progress = Progress::start();
-    let mut lines = Vec::new();
-    for twin in handfast_twins::all() {
-        for &transport in transports {
-            progress.say(&format!("matrix: {} over {}", twin.name, word(transport)));
-            let served = started(transport, twin.name).await?;
-            let report = finished(Run::new(served.address(), identities(twin)?)).await;
-            served.stop().await;
-            lines.push(Line { twin: twin.name, transport, verdicts: verdicts(&report?) });
-        }
-    }
-    Ok(lines)
+    let all = handfast_twins::all().iter();
+    let jobs = all.flat_map(|twin| transports.iter().map(move |&transport| (twin, transport)));
+    let lines = stream::iter(jobs).map(|(twin, transport)| {
+        progress.say(&format!("matrix: {} over {}", twin.name, word(transport)));
+        line(twin, transport)
+    });
+    lines.buffered(AT_ONCE).try_collect().await
 }
+
+async fn line(twin: &'static Twin, transport: Transport) -> Result<Line, Failure> {
+    let served = started(transport, twin.name).await?;
+    let report = finished(Run::new(served.address(), identities(twin)?)).await;
+    served.stop().await;
+    Ok(Line { twin: twin.name, transport, verdicts: verdicts(&report?) })
+}
+
+const AT_ONCE: usize = 8;
 
 /// What the twins take for tokens that were renewed, of another client and another tenant, whose time is over, for another server,
 /// and for the client itself.
