@@ -1,6 +1,6 @@
 //! Every twin against every check, over every transport: one letter for each verdict.
 
-use std::fmt::Write;
+use std::{fmt::Write, sync::Arc};
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use handfast_probe::{
@@ -12,6 +12,7 @@ use handfast_probe::{
 };
 use handfast_twins::Twin;
 use serde_json::{Value, json};
+use tokio::sync::oneshot;
 
 use super::{finished, served::started};
 use crate::{
@@ -27,12 +28,34 @@ pub(super) struct Line {
     verdicts: Vec<Verdict>,
 }
 
-/// Probes every twin over these transports, as two users whom somebody named. Several at once: most of the time is waiting.
+/// Probes every twin over these transports, as two users whom somebody named. Each transport has a thread of its own.
 pub(super) async fn probed(transports: &[Transport]) -> Result<Vec<Line>, Failure> {
-    let progress = Progress::start();
-    let all = handfast_twins::all().iter();
-    let jobs = all.flat_map(|twin| transports.iter().map(move |&transport| (twin, transport)));
-    let lines = stream::iter(jobs).map(|(twin, transport)| {
+    let progress = Arc::new(Progress::start());
+    let mut halves = Vec::new();
+    for &transport in transports {
+        let (done, half) = oneshot::channel();
+        let progress = Arc::clone(&progress);
+        // Nobody waits for it once nobody wants to know: an interrupted run ends at once.
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let lines = match runtime {
+                Ok(runtime) => runtime.block_on(over(transport, &progress)),
+                Err(error) => Err(Failure(error.to_string())),
+            };
+            let _ = done.send(lines);
+        });
+        halves.push(half);
+    }
+    let mut lines = Vec::new();
+    for half in halves {
+        lines.extend(half.await.map_err(|_| Failure("a thread of the matrix ended early".to_owned()))??);
+    }
+    Ok(lines)
+}
+
+/// Several twins at once: most of the time is waiting.
+async fn over(transport: Transport, progress: &Progress) -> Result<Vec<Line>, Failure> {
+    let lines = stream::iter(handfast_twins::all()).map(|twin| {
         progress.say(&format!("matrix: {} over {}", twin.name, word(transport)));
         line(twin, transport)
     });
