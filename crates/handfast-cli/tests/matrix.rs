@@ -7,9 +7,17 @@ mod table;
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use support::{check, on_stdio, report};
+use support::{Scratch, check, on_stdio, report};
 
 const TABLE: &str = include_str!("../../handfast-probe/tests/matrix.txt");
+
+/// Who calls besides A and B, as the twins know them.
+const CALLERS: &str = r#"
+[identities]
+a-new-token = { value = "renewed-alice" }
+same-user-other-client = { value = "phone-alice" }
+other-tenant = { value = "acme-carol" }
+"#;
 
 /// `verdict reason [severity] [+observation]`, as in the table.
 fn cell(check: &Value) -> String {
@@ -27,7 +35,11 @@ fn cell(check: &Value) -> String {
 }
 
 fn over_stdio(twin: &str) -> String {
-    let identities = ["--identity-a", "alice", "--identity-b", "bob", "--"];
+    let scratch = Scratch::new(&format!("matrix-{twin}"));
+    let profile = scratch.path("profile.toml");
+    std::fs::write(&profile, CALLERS).expect("it can be written");
+    let profile = profile.display().to_string();
+    let identities = ["--identity-a", "alice", "--identity-b", "bob", "--profile", &profile, "--"];
     let arguments: Vec<&str> = identities.into_iter().chain(on_stdio(twin)).collect();
     let (_, report) = report(&arguments);
     assert_eq!(report["target"]["transport"], "stdio", "{twin}");
