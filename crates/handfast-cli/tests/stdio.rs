@@ -136,7 +136,7 @@ fn noise_on_standard_output_is_skipped_and_reported_once() {
     assert!(note.contains("workspaces: listening on standard input"), "the first of them is shown: {note}");
 
     let text = support::ran(&[&["probe", "--"][..], &on_stdio("noisy")].concat());
-    assert_eq!(text.stdout.matches("note: ").count(), 1, "{}", text.stdout);
+    assert_eq!(text.stdout.matches("note: the server printed").count(), 1, "{}", text.stdout);
 }
 
 #[test]

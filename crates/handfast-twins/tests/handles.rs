@@ -80,7 +80,9 @@ fn expected(name: &str) -> ([Use; 4], [Use; 4]) {
         "flaky" => ([Theirs, No, Theirs, No], [No; 4]),
         // Read by the stranger, it is spent for everybody.
         "one-shot-flawed" => ([Theirs, No, No, No], [No; 4]),
-        "flawed" | "bare-answers" | "task" | "ignores-identity" | "any-token" => ([Theirs; 4], [No; 4]),
+        "flawed" | "bare-answers" | "task" | "ignores-identity" | "any-token" | "counted-handles" => {
+            ([Theirs; 4], [No; 4])
+        }
         name if name.ends_with("-handles-flawed") || name == "lists-everything-flawed" => ([Theirs; 4], [No; 4]),
         _ => ([No; 4], [No; 4]),
     }

@@ -17,7 +17,9 @@ fn has_own_list(name: &str) -> bool {
             .contains(&name)
         || name.starts_with("cursors-")
         || PAIRS.iter().any(|pair| pair.contains(&name))
-        || ["numeric-", "text-only-", "renamed-", "nested-", "unlabelled"].iter().any(|prefix| name.starts_with(prefix))
+        || ["numeric-", "counted-", "text-only-", "renamed-", "nested-", "unlabelled"]
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
 }
 
 /// Sound and flawed ones that have the same tools, which others have not.

@@ -154,7 +154,9 @@ pub(crate) struct Scene {
 
 /// Every twin that is spoken to and answers as the sound one is; `manners.rs` has the others.
 pub(crate) fn plain_twins() -> impl Iterator<Item = &'static Twin> {
-    let odd = ["legacy", "polite", "nested-handles", "unlabelled"];
+    // The client of these tests has a connection for each call, which is no good to one that is bound to it; and one archives
+    // nothing, and so never asks.
+    let odd = ["legacy", "polite", "nested-handles", "unlabelled", "binds-connection", "endless"];
     // The ones with sessions come last, and are of another era.
     let stateless = all().iter().take_while(|twin| twin.name != "sessions");
     stateless.filter(move |twin| !odd.contains(&twin.name.trim_end_matches("-flawed")))

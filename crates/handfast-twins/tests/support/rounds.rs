@@ -50,8 +50,9 @@ pub(crate) struct Round<'a> {
 pub(crate) async fn ask<'a>(client: &'a Client, argument: &str) -> Round<'a> {
     let handle = client.open("one").await;
     let arguments = json!({argument: handle});
-    let asked = client.tool("archive_workspace", arguments.clone()).await["result"].clone();
-    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let answer = client.tool("archive_workspace", arguments.clone()).await;
+    let asked = answer["result"].clone();
+    assert_eq!(asked["resultType"], "input_required", "{arguments}: {answer}");
     Round { client, arguments, asked }
 }
 
