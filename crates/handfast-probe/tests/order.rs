@@ -4,13 +4,14 @@ mod support;
 
 use std::sync::Mutex;
 
+use futures_util::{StreamExt, stream};
 use handfast_probe::{check::Check, checks, report::Report, runner::Run};
 use handfast_twins::Answers;
 use serde_json::Value;
 use support::{
     HANDLE, STATE,
     front::{Act, Front},
-    probed, run_on, served,
+    probed, run_on, served, whole_run_of,
 };
 
 /// Twins of every verdict, with all that one check could leave behind for the other: spent handles, forms of answers, purses.
@@ -61,6 +62,30 @@ async fn alone_or_in_either_order_the_verdicts_are_the_same() {
         assert_eq!(alone, usual, "{twin}: each alone");
     }
 }
+
+/// The same of every check: alone, or among all the others, first to last or last to first.
+#[tokio::test]
+async fn every_check_says_alone_what_it_says_among_all() {
+    for name in ["flawed", "sound", "pages", "tasks"] {
+        let twin = handfast_twins::find(name).expect("a twin");
+        let of = async |chosen: Vec<&'static Check>| {
+            let served = served(name, Answers::Json).await;
+            let mut run = whole_run_of(twin, &served.url());
+            run.checks = chosen;
+            probed(&run).await
+        };
+        let all: Vec<&'static Check> = checks::all().collect();
+
+        let usual = sorted(&[of(all.clone()).await]);
+        let reversed = sorted(&[of(all.iter().rev().copied().collect()).await]);
+        let alone: Vec<Report> = stream::iter(all).map(|check| of(vec![check])).buffered(AT_ONCE).collect().await;
+
+        assert_eq!(reversed, usual, "{name}: the other way round");
+        assert_eq!(sorted(&alone), usual, "{name}: each alone");
+    }
+}
+
+const AT_ONCE: usize = 4;
 
 #[tokio::test]
 async fn a_check_may_run_twice_in_one_run() {
