@@ -33,6 +33,7 @@ pub mod plan;
 mod predict;
 pub mod profile;
 mod random;
+mod reason;
 pub mod redact;
 mod repeat;
 pub mod report;
