@@ -84,7 +84,17 @@ async fn each_caller_shows_its_own_credential() {
     let (seen, _twin) = recorded("flawed").await;
 
     let tokens: BTreeSet<Option<&str>> = seen.iter().map(Recorded::token).collect();
-    assert_eq!(tokens, BTreeSet::from([Some("alice"), Some("bob")]));
+    assert_eq!(
+        tokens,
+        BTreeSet::from([
+            None,
+            Some("acme-carol"),
+            Some("alice"),
+            Some("bob"),
+            Some("phone-alice"),
+            Some("renewed-alice")
+        ])
+    );
     assert!(seen.iter().filter(|seen| seen.is_listing()).all(|seen| seen.token() == Some("alice")));
 }
 
