@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use crate::{
+    coverage,
     report::{CheckReport, Report, Totals},
     runner::{Run, Unusable},
     verdict::{Observation, Reason, Verdict},
@@ -30,6 +31,7 @@ impl Run {
         }
         merged.checks.iter_mut().for_each(settle);
         merged.totals = Totals::of(&merged.checks);
+        merged.coverage = coverage::of(&merged.checks, merged.handshake.as_ref());
         Ok(merged)
     }
 }

@@ -226,3 +226,21 @@ async fn exploring_alone_calls_nothing_destructive() {
     assert_eq!(surface.tools.len(), 6);
     assert_eq!(map.left_out, [("purge_workspace".to_owned(), "declares destructiveHint".to_owned())]);
 }
+
+/// What a run minted it ends, where the server has a tool for that, each by whoever minted it; else it says what is left.
+#[tokio::test]
+async fn what_was_minted_is_ended_where_there_is_a_way() {
+    for (twin, has_a_way) in [("closing", true), ("sound", false)] {
+        let served = served(twin, Answers::Json).await;
+        let front = Front::of(&served.url(), |_, _| Act::Forward).await;
+
+        let report = probed(&run_on(&front.url())).await;
+
+        let seen = front.seen();
+        let calls = |tool: &str| seen.iter().filter(|call| call.tool() == tool).count();
+        assert!(calls("open_workspace") > 0, "{twin}");
+        let note = report.notes.iter().find(|note| note.starts_with("of what the run minted")).expect("it is said");
+        assert_eq!(note.contains("left behind"), !has_a_way, "{twin}: {note}");
+        assert_eq!(calls("close_workspace") >= calls("open_workspace") / 2, has_a_way, "{twin}: {note}");
+    }
+}

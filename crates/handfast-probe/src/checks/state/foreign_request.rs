@@ -202,7 +202,7 @@ async fn present(
         holds(&others) && !holds(&params)
     });
     let differs = match (rival.flow.origin.entry == flow.origin.entry, is_other) {
-        (false, _) => OTHER_CALL,
+        (false, _) => "another tool, prompt or resource",
         (true, true) => "another object",
         (true, false) => OTHER_TEXT,
     };
@@ -218,24 +218,12 @@ async fn present(
             let own = soft(flow.carry_out(trial, Who::A, &issued.call).await)?;
             let others = soft(rival.flow.carry_out(trial, Who::A, &waiting.call).await)?;
             let pair = Pair::new([&issued.call, &waiting.call], [own.as_ref(), others.as_ref()]);
-            let whose = match pair.whose(&played, marks) {
-                // What the state says was done by another call than the one that it was issued for.
-                Whose::Own if differs == OTHER_CALL && carried_out_there(flow, baseline, &played) => {
-                    Whose::Others("the words of the other call")
-                }
-                whose => whose,
-            };
+            let whose = pair.whose(&played, marks);
             Came::Taken { played: Box::new(played), whose, differs }
         }
     })
 }
 
-/// Whether an answer is unlike any that the state's own call gives.
-fn carried_out_there(flow: &Flow, own: &Played, played: &Played) -> bool {
-    matches!((played.answer.result(), own.answer.result()), (Some(there), Some(own)) if !flow.is_like(there, own))
-}
-
 /// How many other calls a state is tried on.
 const MOST_SIBLINGS: usize = 3;
-const OTHER_CALL: &str = "another tool, prompt or resource";
 const OTHER_TEXT: &str = "other arguments for the same object";
