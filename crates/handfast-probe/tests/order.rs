@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use futures_util::{StreamExt, stream};
 use handfast_probe::{check::Check, checks, report::Report, runner::Run};
 use handfast_twins::Answers;
+use rand::{RngExt as _, rand_core::UnwrapErr, rngs::SysRng, seq::SliceRandom as _};
 use serde_json::Value;
 use support::{
     HANDLE, STATE,
@@ -85,6 +86,53 @@ async fn every_check_says_alone_what_it_says_among_all() {
     }
 }
 
+/// Any of the checks, in any order: each says what it says among all. Drawn anew in each run; a failure prints the order.
+#[tokio::test]
+async fn any_checks_in_any_order_say_the_same() {
+    let case = async |name: &'static str| {
+        let twin = handfast_twins::find(name).expect("a twin");
+        let of = async |chosen: Vec<&'static Check>| {
+            let served = served(name, Answers::Json).await;
+            let mut run = whole_run_of(twin, &served.url());
+            run.checks = chosen;
+            sorted(&[probed(&run).await])
+        };
+        let usual = of(checks::all().collect()).await;
+        for _ in 0..ORDERS {
+            let mut drawn: Vec<&'static Check> = checks::all().collect();
+            drawn.shuffle(&mut UnwrapErr(SysRng));
+            let count = UnwrapErr(SysRng).random_range(2..=drawn.len());
+            drawn.truncate(count);
+            let ids: Vec<&str> = drawn.iter().map(|check| check.id).collect();
+            let wanted: Vec<&String> =
+                usual.iter().filter(|line| ids.iter().any(|id| line.starts_with(&format!("{id} ")))).collect();
+
+            let found = of(drawn).await;
+
+            assert_eq!(found.iter().collect::<Vec<_>>(), wanted, "{name}, in this order: {ids:?}");
+        }
+    };
+    stream::iter(ANY_ORDER).map(case).buffered(AT_ONCE).collect::<Vec<()>>().await;
+}
+
+/// Twins of every family of checks.
+const ANY_ORDER: [&str; 14] = [
+    "flawed",
+    "sound",
+    "pages",
+    "tasks-listed-to-anybody",
+    "reuses-numbers",
+    "shared-memory",
+    "heeds-sessions",
+    "counted-handles",
+    "two-rounds-flawed",
+    "one-shot-flawed",
+    "gated",
+    "unbound-sessions",
+    "dual-era-unbound",
+    "first-of-several",
+];
+const ORDERS: usize = 2;
 const AT_ONCE: usize = 4;
 
 #[tokio::test]

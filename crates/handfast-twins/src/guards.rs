@@ -66,6 +66,11 @@ pub(crate) trait Guards: Send + Sync {
         false
     }
 
+    /// Whether a header that repeats an argument has to say the same.
+    fn compares_headers(&self) -> bool {
+        true
+    }
+
     /// Under whose name notes are kept that belong to no workspace.
     fn memory_of(&self, caller: &Principal) -> String {
         caller.to_string()
@@ -116,6 +121,11 @@ pub(crate) trait Guards: Send + Sync {
     fn once(&self, first: bool) -> Result<(), BadState> {
         // "Servers for which a given `requestState` must be consumed at most once MUST enforce that invariant server-side."
         if first { Ok(()) } else { Err(BadState::Invalid) }
+    }
+
+    /// Whether a use is written down in the same step in which it is looked up.
+    fn writes_at_once(&self) -> bool {
+        true
     }
 
     /// Writes where a list goes on.

@@ -14,6 +14,7 @@ use crate::{
     conform,
     gate::{self, Gate},
     legacy::Legacy,
+    mirrors,
     server::Server,
     sessions::{self, Sessions},
 };
@@ -188,6 +189,7 @@ pub(crate) fn respond(
     };
     let outcome = conform::method(&request.method, server.manner())
         .and_then(|()| agree(headers, &request))
+        .and_then(|()| mirrors::agree(server, caller, headers, &request))
         .and_then(|()| server.answer(&request, caller));
     frame(answers, &request, outcome)
 }
@@ -248,7 +250,7 @@ fn agree(headers: &Headers, request: &Request) -> Result<(), Refused> {
     Ok(())
 }
 
-fn mismatch(message: String) -> Refused {
+pub(crate) fn mismatch(message: String) -> Refused {
     Refused::protocol(meta::HEADER_MISMATCH, 400, format!("header mismatch: {message}"))
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Manner {
     pub(crate) refers_to_owner: bool,
     /// Tools that the others do not have.
     pub(crate) further: Further,
+    /// A header repeats the handle of `read_workspace`.
+    pub(crate) mirrors: bool,
     /// There are tools that end a workspace.
     pub(crate) ends: bool,
     /// How long a handle lives, by the words of the tool that mints it.
@@ -101,6 +103,8 @@ pub(crate) enum Further {
     Closing,
     /// `remember_note` and `recall_notes`, neither of which takes a handle.
     Memory,
+    /// `compare_workspaces` and `copy_notes`, which take more than one handle.
+    Several,
 }
 
 /// How long a handle lives, as it is said.
@@ -143,6 +147,7 @@ impl Manner {
         shows_owner: true,
         refers_to_owner: false,
         further: Further::Nothing,
+        mirrors: false,
         ends: true,
         lifetime: Lifetime::OneHour,
         refuses_by_protocol: false,

@@ -105,10 +105,11 @@ async fn answer(
     match to_bytes(body, BODY_LIMIT).await {
         Ok(body) => {
             let respond = || http::respond(&host, answers, &caller, method, &headers, &body);
-            match host.modern().is_none_or(|server| server.guards.answers_by_connection()) {
-                true => written(respond()),
-                false => written(waiting.answered(&body, respond).await),
-            }
+            written(match host.modern() {
+                Some(server) if !server.guards.answers_by_connection() => waiting.answered(&body, respond).await,
+                Some(server) if !server.guards.writes_at_once() => server.late.answered(respond).await,
+                _ => respond(),
+            })
         }
         Err(_) => written(Reply::bare(413)),
     }

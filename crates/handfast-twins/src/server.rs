@@ -15,6 +15,7 @@ use crate::{
     conform,
     gate::Gate,
     guards::Guards,
+    late::Late,
     manner::Manner,
     prompts,
     state::{Claims, Key},
@@ -32,6 +33,7 @@ pub(crate) struct Server {
     pub(crate) tickets: Tickets,
     pub(crate) key: Key,
     pub(crate) tasks: Tasks,
+    pub(crate) late: Late,
     /// Who gets in over HTTP, where tokens are known.
     pub(crate) gate: Option<Box<dyn Gate>>,
     keeper: Mutex<Keeper>,
@@ -47,6 +49,7 @@ impl Server {
             clock,
             key: Key::random(),
             tasks: Tasks::default(),
+            late: Late::default(),
             gate: None,
             keeper: Mutex::default(),
             purges: AtomicU64::new(0),
@@ -127,7 +130,11 @@ impl Server {
 
     /// Whether nothing was done by these claims before. What has no nonce cannot be told from others.
     pub(crate) fn uses_first(&self, claims: &Claims) -> bool {
-        claims.nonce.is_empty() || self.tickets.uses_first(&claims.nonce)
+        claims.nonce.is_empty()
+            || match self.guards.writes_at_once() {
+                true => self.tickets.uses_first(&claims.nonce),
+                false => self.late.uses_first(&claims.nonce),
+            }
     }
 
     pub(crate) fn count_purge(&self) {

@@ -107,7 +107,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Pipe<R, W> {
 
     async fn reply(&mut self, host: &Host, line: Line) -> io::Result<()> {
         let response = match line {
-            Line::Message(Message::Request(request)) => self.answer(host, &request),
+            Line::Message(Message::Request(request)) => {
+                let response = self.answer(host, &request);
+                host.modern().iter().for_each(|server| server.late.write_down());
+                response
+            }
             // Notifications and answers are not answered.
             Line::Message(_) => return Ok(()),
             Line::Noise(text) if serde_json::from_str::<serde_json::Value>(&text).is_ok() => {

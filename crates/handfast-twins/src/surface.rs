@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::{
     answer,
     manner::{Further, Handles, Lifetime, Manner},
+    mirrors,
 };
 
 /// The answer to `tools/list`.
@@ -31,13 +32,16 @@ pub(crate) fn tools(manner: &Manner) -> Value {
             "required": [emitted]
         });
     }
-    let read = json!({
+    let mut read = json!({
         "name": "read_workspace",
         "title": "Read a workspace",
         "description": "Returns the label, the owner and the notes of a workspace.",
         "inputSchema": {"type": "object", "properties": {id: handle}, "required": [id]},
         "annotations": {"readOnlyHint": true}
     });
+    if manner.mirrors {
+        read["inputSchema"]["properties"][id]["x-mcp-header"] = mirrors::HEADER.into();
+    }
     let append = json!({
         "name": "append_note",
         "title": "Append a note",
@@ -103,6 +107,30 @@ fn further_tools(further: Further, id: &str, handle: &Value) -> Vec<Value> {
             "inputSchema": {"type": "object", "properties": {id: handle}, "required": [id]},
             "annotations": {"readOnlyHint": false, "destructiveHint": false}
         })],
+        Further::Several => vec![
+            json!({
+                "name": "compare_workspaces",
+                "title": "Compare workspaces",
+                "description": "Returns the notes of several workspaces, side by side.",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"workspace_ids": {"type": "array", "items": handle, "minItems": 1, "maxItems": 4}},
+                    "required": ["workspace_ids"]
+                },
+                "annotations": {"readOnlyHint": true}
+            }),
+            json!({
+                "name": "copy_notes",
+                "title": "Copy notes",
+                "description": "Appends the notes of one workspace to those of another.",
+                "inputSchema": {
+                    "type": "object",
+                    "properties": {"from_workspace_id": handle, "to_workspace_id": handle},
+                    "required": ["from_workspace_id", "to_workspace_id"]
+                },
+                "annotations": {"readOnlyHint": false, "destructiveHint": false}
+            }),
+        ],
         Further::Memory => vec![
             json!({
                 "name": "remember_note",

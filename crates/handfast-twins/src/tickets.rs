@@ -106,7 +106,7 @@ impl Ticket {
 
 fn scope(door: Door) -> &'static str {
     match door {
-        Door::Read | Door::Prompt | Door::Resource => "workspace:read",
+        Door::Read | Door::First | Door::Beside | Door::Source | Door::Prompt | Door::Resource => "workspace:read",
         Door::Append | Door::Archive | Door::Purge | Door::Share | Door::Close => "workspace:write",
     }
 }

@@ -18,6 +18,9 @@ use crate::{
 /// What is said about a handle that is unknown, foreign or expired.
 pub(crate) const UNKNOWN_HANDLE: &str = "unknown workspace handle";
 
+/// More would double with every copy.
+const MOST_COPIED: usize = 8;
+
 /// Answers `tools/call`.
 pub(crate) fn call(
     server: &Server,
@@ -47,6 +50,8 @@ pub(crate) fn call(
             call.pages("labels", |workspace| workspace.label.clone().into())
         }
         "create_share_link" if call.manner.further == Further::ShareLinks => call.share(),
+        "compare_workspaces" if call.manner.further == Further::Several => call.compare(),
+        "copy_notes" if call.manner.further == Further::Several => call.copy(),
         "close_workspace" if call.manner.further == Further::Closing => call.close(),
         "remember_note" if call.manner.further == Further::Memory => call.remember(),
         "recall_notes" if call.manner.further == Further::Memory => Ok(call.recall()),
@@ -179,6 +184,38 @@ impl Call<'_> {
             }
         }
         Ok(answer::tool("closed".into(), self.data(json!({"closed": true}))))
+    }
+
+    fn compare(&self) -> Result<Value, Refused> {
+        let missing = || Refused::params("`workspace_ids` must be a list of one to four handles");
+        let listed = self.arguments.get("workspace_ids").and_then(Value::as_array);
+        let listed = listed.filter(|listed| (1..=4).contains(&listed.len())).ok_or_else(missing)?;
+        let mut shown = Vec::new();
+        for (at, handle) in listed.iter().enumerate() {
+            let handle = handle.as_str().ok_or_else(missing)?;
+            let door = if at == 0 { Door::First } else { Door::Beside };
+            let found = self.server.resolve(door, self.caller, handle, |workspace| self.shown(workspace, true));
+            match found {
+                Some(found) => shown.push(found),
+                None => return self.unknown(),
+            }
+        }
+        Ok(self.described(json!({"compared": shown})))
+    }
+
+    fn copy(&self) -> Result<Value, Refused> {
+        let [from, to] = ["from_workspace_id", "to_workspace_id"].map(|name| server::text(self.arguments, name));
+        let (from, to) = (from?, to?);
+        let notes = |workspace: &mut Workspace| {
+            let label = [workspace.label.clone()];
+            label.into_iter().chain(workspace.notes.iter().cloned()).take(MOST_COPIED).collect::<Vec<_>>()
+        };
+        let Some(notes) = self.server.resolve(Door::Source, self.caller, from, notes) else { return self.unknown() };
+        let copied = self.server.resolve(Door::Append, self.caller, to, |workspace| {
+            workspace.notes.extend(notes);
+            self.shown(workspace, true)
+        });
+        copied.map_or_else(|| self.unknown(), |copied| Ok(self.described(copied)))
     }
 
     fn remember(&self) -> Result<Value, Refused> {

@@ -16,6 +16,12 @@ pub(crate) enum Door {
     Purge,
     Share,
     Close,
+    /// As the first of several handles.
+    First,
+    /// As one after the first.
+    Beside,
+    /// As that from which something is copied into another.
+    Source,
     Prompt,
     Resource,
 }

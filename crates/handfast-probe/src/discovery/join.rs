@@ -57,7 +57,7 @@ pub(super) fn takers(surface: &Surface, minter: &Tool, emitted: &Emitted) -> Vec
 }
 
 /// Every place of an input schema that could take a handle: arguments by name, members of nested objects and items of
-/// arrays by JSON Pointer (`/target/basket_id`, `/basket_ids/0`).
+/// arrays by JSON Pointer (`/target/basket_id`, `/basket_ids/0`, and `/basket_ids/1` behind one of the caller's own).
 pub(super) fn places(input: &Value) -> Vec<(String, &Value)> {
     let mut found = Vec::new();
     for (name, schema) in input.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -79,9 +79,13 @@ fn below<'s>(root: &'s Value, schema: &'s Value, at: &str, depth: usize, found: 
         below(root, member, &at, depth + 1, found);
     }
     if let Some(item) = schema.get("items").filter(|item| item.is_object()) {
-        let at = format!("{at}/0");
-        found.push((at.clone(), item));
-        below(root, item, &at, depth + 1, found);
+        let first = format!("{at}/0");
+        found.push((first.clone(), item));
+        // Whoever looks at the first of several may have forgotten the others.
+        if schema.get("maxItems").and_then(Value::as_u64).is_none_or(|most| most > 1) {
+            found.push((format!("{at}/1"), item));
+        }
+        below(root, item, &first, depth + 1, found);
     }
 }
 
@@ -340,8 +344,8 @@ mod tests {
         let entries: Vec<String> =
             takers(&surface, &minter, &found[0]).iter().map(|taker| taker.entry.to_string()).collect();
 
-        let expected =
-            ["/target/basket_id", "/like/basket_id", "/basket_ids/0"].map(|at| format!("tools/call merge#{at}"));
+        let expected = ["/target/basket_id", "/like/basket_id", "/basket_ids/0", "/basket_ids/1"]
+            .map(|at| format!("tools/call merge#{at}"));
         assert_eq!(entries, expected);
     }
 

@@ -322,7 +322,7 @@ pub async fn supply(
         }
         let Some((kind, place)) = supplier(&trial.session.map, &tool.name, &argument) else { continue };
         if let Some(handle) = Box::pin(own_handle(trial, who, kind)).await? {
-            let (argument, value) = placed(tool, &place, &handle, &Wish::default());
+            let (argument, value) = placed(tool, &place, &handle, &handle, &Wish::default());
             fixed.insert(argument, value);
         }
     }
@@ -368,18 +368,49 @@ pub fn supplier(map: &Map, tool: &str, argument: &str) -> Option<(usize, String)
     kinds.into_iter().find_map(|(at, kind)| Some((at, kind.entries.iter().find_map(fills)?)))
 }
 
-/// A handle put into its place: the argument by name, and its whole value.
-fn placed(tool: &Tool, place: &str, handle: &Value, wish: &Wish<'_>) -> (String, Value) {
+/// A handle put into its place, and another into the others of the same list: the argument by name, and its whole value.
+fn placed(tool: &Tool, place: &str, handle: &Value, beside: &Value, wish: &Wish<'_>) -> (String, Value) {
     let schemas = join::places(&tool.input);
     let schema = schemas.iter().find(|(known, _)| known == place).map_or(&Value::Null, |(_, schema)| *schema);
-    let fitted = join::fit(schema, handle).unwrap_or_else(|| handle.clone());
+    let [fitted, beside] = [handle, beside].map(|value| join::fit(schema, value).unwrap_or_else(|| value.clone()));
     let Some((top, rest)) = place.strip_prefix('/').map(|path| path.split_once('/').unwrap_or((path, ""))) else {
         return (place.to_owned(), fitted);
     };
     let argument = pointer::last(&format!("/{top}"));
     let mut whole = arguments::member(&tool.input, &argument, wish);
-    pointer::insert(&mut whole, &format!("/{rest}"), fitted);
+    let rest = if rest.is_empty() { String::new() } else { format!("/{rest}") };
+    match item_of(&rest) {
+        None => drop(pointer::insert(&mut whole, &rest, fitted)),
+        Some((list, at)) => {
+            let made = whole.pointer(list).and_then(Value::as_array).map_or(0, Vec::len);
+            let mut items = vec![beside; made.max(at + 1)];
+            items[at] = fitted;
+            pointer::insert(&mut whole, list, items.into());
+        }
+    }
     (argument, whole)
+}
+
+/// The list and the number of an item, where a place is one.
+fn item_of(place: &str) -> Option<(&str, usize)> {
+    let (list, at) = place.rsplit_once('/')?;
+    Some((list, at.parse().ok().filter(|at| *at < MOST_ITEMS)?))
+}
+
+/// A handle of the caller's own for another argument of the same call, where that takes handles; a name space of its own.
+async fn own_for(trial: &mut Trial<'_, '_>, who: Who, entry: &Entry) -> Result<Option<String>, Halt> {
+    let kind = trial.session.map.kinds.iter().position(|kind| kind.entries.contains(entry));
+    let Some(kind) = kind else { return Ok(None) };
+    Ok(Box::pin(own_handle(trial, who, kind)).await?.map(|handle| emitted::text_of(&handle)))
+}
+
+/// What stands beside a handle in a list of several: one of the caller's own, which is no question.
+async fn beside(trial: &mut Trial<'_, '_>, who: Who, entry: &Entry) -> Result<Option<Value>, Halt> {
+    let kind = trial.session.map.kinds.iter().position(|kind| kind.entries.contains(entry));
+    match kind.filter(|_| matches!(entry, Entry::Tool { argument, .. } if item_of(argument).is_some())) {
+        Some(kind) => Box::pin(own_handle(trial, who, kind)).await,
+        None => Ok(None),
+    }
 }
 
 /// The names of a tool's required arguments.
@@ -396,6 +427,7 @@ pub async fn entry_call(
     entry: &Entry,
     handle: &Value,
 ) -> Result<Result<(Call, Canary), String>, Halt> {
+    let beside = beside(trial, who, entry).await?;
     let canary = trial.canary(who);
     let text = emitted::text_of(handle);
     let call = match entry {
@@ -404,7 +436,7 @@ pub async fn entry_call(
                 return Ok(Err(format!("the server lists no tool `{tool}`")));
             };
             let wish = Wish { canary: Some(&canary), ..Wish::default() };
-            let (argument, value) = placed(&tool, argument, handle, &wish);
+            let (argument, value) = placed(&tool, argument, handle, beside.as_ref().unwrap_or(handle), &wish);
             let given = BTreeMap::from([(argument.clone(), value)]);
             let fixed = supply(trial, who, &tool, &given).await?;
             let wish = Wish { canary: Some(&canary), fixed, optional_text: false };
@@ -422,7 +454,9 @@ pub async fn entry_call(
             let mut arguments = Object::new();
             for (name, required) in listed.map(|listed| listed.arguments).unwrap_or_default() {
                 if required && name != *argument {
-                    arguments.insert(name, canary.long.clone().into());
+                    let entry = Entry::Prompt { prompt: prompt.clone(), argument: name.clone() };
+                    let own = own_for(trial, who, &entry).await?;
+                    arguments.insert(name, own.unwrap_or_else(|| canary.long.clone()).into());
                 }
             }
             arguments.insert(argument.clone(), text.into());
@@ -430,7 +464,12 @@ pub async fn entry_call(
         }
         Entry::Resource { template, variable } => {
             let parsed = trial.session.surface.templates.iter().find(|listed| listed.uri == *template).cloned();
-            let value = |name: &str| Some(if name == variable { text.clone() } else { canary.short.clone() });
+            let mut own = BTreeMap::from([(variable.clone(), text.clone())]);
+            for name in parsed.iter().flat_map(|template| &template.variables).filter(|name| *name != variable) {
+                let entry = Entry::Resource { template: template.clone(), variable: name.clone() };
+                own.extend(own_for(trial, who, &entry).await?.map(|handle| (name.clone(), handle)));
+            }
+            let value = |name: &str| Some(own.get(name).unwrap_or(&canary.short).clone());
             match parsed.and_then(|template| template.expand(value)) {
                 Some(uri) => resource_call(&uri),
                 None => return Ok(Err(format!("the server lists no resource template `{template}`"))),
@@ -462,6 +501,8 @@ pub fn candidates<'s>(surface: &'s Surface, may_call: impl Fn(&Tool) -> bool + '
     tools
 }
 
+/// More items of a list no handle is put behind.
+const MOST_ITEMS: usize = 64;
 const PASSES: usize = 3;
 const MOST_MINTERS: usize = 60;
 const MOST_KINDS: usize = 16;

@@ -1,6 +1,8 @@
 //! Whether the next id can be foretold. Which it will be is said first; then somebody else is given one. Nothing is
 //! concluded from statistics: they bound a choice from above, and never show that it is random.
 
+mod choice;
+mod dated;
 mod digests;
 mod entropy;
 mod object_ids;
@@ -8,7 +10,7 @@ mod series;
 mod views;
 
 use crate::{identity::Who, trial::Trial, verdict::Halt};
-pub(crate) use entropy::bits;
+pub(crate) use choice::Choice;
 use series::Series;
 use views::{VIEWS, View};
 

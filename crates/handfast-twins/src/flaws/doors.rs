@@ -3,7 +3,7 @@
 use crate::{
     caller::Principal,
     guards::Guards,
-    manner::{Manner, View},
+    manner::{Further, Manner, View},
     workspaces::{Door, Workspace},
 };
 
@@ -35,6 +35,39 @@ pub(super) fn silent_writer() -> Box<dyn Guards> {
 pub(super) fn silent_view() -> Box<dyn Guards> {
     let manner = Manner { writer_tells: false, view: View::Count, shows_owner: false, ..Manner::PLAIN };
     Box::new(Forgets { door: Door::Append, manner })
+}
+
+const SEVERAL: Manner = Manner { further: Further::Several, ..Manner::PLAIN };
+
+pub(super) fn first_of_several() -> Box<dyn Guards> {
+    Box::new(Forgets { door: Door::Beside, manner: SEVERAL })
+}
+
+pub(super) fn unchecked_source() -> Box<dyn Guards> {
+    Box::new(Forgets { door: Door::Source, manner: SEVERAL })
+}
+
+/// Reads whatever it is told to: the one in front of it has looked at the header.
+struct TrustsHeader;
+
+impl Guards for TrustsHeader {
+    fn manner(&self) -> Manner {
+        Manner { mirrors: true, ..Manner::PLAIN }
+    }
+
+    fn compares_headers(&self) -> bool {
+        // FLAW: header and body may differ.
+        false
+    }
+
+    fn admits(&self, door: Door, caller: &Principal, workspace: &Workspace) -> bool {
+        // Over stdio nobody stands in front of it.
+        (door == Door::Read && caller.connection() > 0) || workspace.admits(door, caller)
+    }
+}
+
+pub(super) fn trusts_header() -> Box<dyn Guards> {
+    Box::new(TrustsHeader)
 }
 
 pub(super) fn resource_door() -> Box<dyn Guards> {

@@ -121,7 +121,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 151] = [
+static TWINS: [Twin; 157] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -152,6 +152,7 @@ static TWINS: [Twin; 151] = [
     twin("brief-states", "sound; states end within two seconds, and say so", unbound::brief),
     twin("brief-states-for-ever", "states say that they end within a second, and never do", unbound::brief_for_ever),
     twin("replayable", "sound states, and each does as often as it is sent", unbound::replayable),
+    twin("writes-late", "over HTTP, that a state was used is written down after it has done its work", unbound::writes_late),
     twin("state-binds-token", "the state is bound to the token that was shown, not to whom it is for", state_marks::binds_token),
     twin("secret-in-state", "sound states, with a token of the server's own in them, and an address", state_marks::secret_in_state),
     twin("mac-only-client-id", "the state is bound to the OAuth client instead of the user", unbound::client_only),
@@ -175,6 +176,11 @@ static TWINS: [Twin; 151] = [
     twin("silent-writer", "append_note forgets the owner and answers only `ok`", doors::silent_writer),
     twin("resource-door", "the resource template forgets the owner", doors::resource_door),
     twin("prompt-door", "the prompt forgets the owner", doors::prompt_door),
+    twin("several", "sound; compares several workspaces, and copies from one to another", sound::several),
+    twin("first-of-several", "of several handles only the first is looked at", doors::first_of_several),
+    twin("unchecked-source", "whose the workspace is that is copied from, nobody asks", doors::unchecked_source),
+    twin("mirrored", "sound; a header repeats the handle of a call, and is compared with it", sound::mirrored),
+    twin("trusts-header", "over HTTP, the owner of the handle in a header is asked about, and the one in the body is opened", doors::trusts_header),
     twin("ignores-identity", "nobody is asked who they are", identity::ignores_identity),
     twin("any-token", "a token is demanded, and any will do", identity::any_token),
     twin("lists-everything", "sound; read_workspace always carries everything of everybody", sound::lists_everything),

@@ -2,7 +2,7 @@
 
 use crate::{
     guards::Guards,
-    manner::{Asks, Handles, Lifetime, Manner, View},
+    manner::{Asks, Further, Handles, Lifetime, Manner, View},
 };
 
 /// The honest server, speaking in some manner.
@@ -56,6 +56,14 @@ pub(super) fn renamed_handles() -> Box<dyn Guards> {
 
 pub(super) fn nested_handles() -> Box<dyn Guards> {
     Box::new(Sound(Manner { handles: Handles::Nested, ..Manner::PLAIN }))
+}
+
+pub(super) fn several() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { further: Further::Several, ..Manner::PLAIN }))
+}
+
+pub(super) fn mirrored() -> Box<dyn Guards> {
+    Box::new(Sound(Manner { mirrors: true, ..Manner::PLAIN }))
 }
 
 pub(super) fn unlabelled() -> Box<dyn Guards> {

@@ -70,6 +70,16 @@ impl Guards for Replayable {
     }
 }
 
+/// Good once, unless it comes twice at once.
+struct WritesLate;
+
+impl Guards for WritesLate {
+    fn writes_at_once(&self) -> bool {
+        // FLAW: between looking a use up and writing it down, the same state may come again.
+        false
+    }
+}
+
 /// Bound to the OAuth client, and all users come by the same one.
 struct ClientOnly;
 
@@ -122,6 +132,10 @@ pub(super) fn brief_for_ever() -> Box<dyn Guards> {
 
 pub(super) fn replayable() -> Box<dyn Guards> {
     Box::new(Replayable)
+}
+
+pub(super) fn writes_late() -> Box<dyn Guards> {
+    Box::new(WritesLate)
 }
 
 pub(super) fn client_only() -> Box<dyn Guards> {

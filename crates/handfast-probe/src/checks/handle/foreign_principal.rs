@@ -2,6 +2,7 @@
 //! tested; this file is that text, step by step.
 
 mod exchange;
+mod mirror;
 mod one_shot;
 mod witness;
 
@@ -164,7 +165,15 @@ async fn of_kind(
                 continue;
             }
         };
+        let is_refuted = row.verdict == Verdict::Refuted;
         rows.push(row);
+        if is_refuted {
+            match mirror::of_entry(trial, &experiment, &entry).await {
+                Ok(row) => rows.extend(row),
+                Err(halt) if halt.is_final() => return Err(halt),
+                Err(halt) => rows.push(Row::halted(&format!("{entry} (header)"), halt)),
+            }
+        }
     }
     if rows.is_empty() {
         return Err(Halt::skipped(

@@ -13,7 +13,7 @@ use crate::{
     forge,
     identity::Who,
     owasp,
-    predict::{self, Finding, Foretold, Id, ROUNDS, SAMPLE, Source},
+    predict::{self, Choice, Finding, Foretold, Id, ROUNDS, SAMPLE, Source},
     trial::{Answer, Trial},
     verdict::{ControlPlan, Controls, Halt, Judgement, Observation, Reason, Row, Severity},
 };
@@ -83,17 +83,15 @@ async fn of_kind(
             return Err(Halt::skipped(Reason::HandleWitnessUnusable, detail));
         }
         Finding::NoHabit => {
-            let bits = predict::bits(&ids);
+            let choice = Choice::of(&ids);
+            let bits = choice.bits;
             if bits < FEWEST_BITS {
                 let text = format!(
                     "the part in which {SAMPLE} handles differ has no more than {bits:.0} bits: they can be tried out"
                 );
                 observations.push(Observation { id: "few-ids-possible", text: format!("{name}: {text}") });
             }
-            let detail = format!(
-                "{SAMPLE} handles were minted, drawn from no more than 2^{bits:.0} (95 % confidence), and the next one could not be told from them by any counter, step, address, time, ObjectId or digest that the probe knows"
-            );
-            Row::refuted(&controls, &name, Reason::ForetoldForNobody, detail)
+            Row::refuted(&controls, &name, Reason::ForetoldForNobody, choice.untold("handles were minted"))
         }
     };
     row.facts.insert("sample".into(), SAMPLE.into());

@@ -72,10 +72,15 @@ async fn of_entry(trial: &mut Trial<'_, '_>, kind: &Kind, entry: &Entry) -> Resu
     plan.accepts(&view, |said| {
         Halt::skipped(Reason::ControlFailed, format!("A could not use its own handle: {said}"))
     })?;
+    let strangers = mint(trial, Who::B, kind).await??;
+    let (live, _) = use_handle(trial, "stranger-own-use", Who::B, entry, &strangers.handle).await?;
+    plan.accepts(&live, |said| {
+        Halt::skipped(Reason::SecondIdentityNotLive, format!("B could not use its own handle: {said}"))
+    })?;
     // Another one, which nobody has used: a use may be the last.
     let object = mint(trial, Who::A, kind).await??;
-    let mut taken = vec![own.handle, object.handle.clone()];
-    let (mut steps, mut differences) = (vec![object.answer.step], 0);
+    let mut taken = vec![own.handle, strangers.handle, object.handle.clone()];
+    let (mut steps, mut differences) = (vec![live.step, object.answer.step], 0);
     let mut told = (String::new(), String::new());
     let mut first: Option<Answer> = None;
     for _ in 0..ROUNDS {
@@ -101,11 +106,11 @@ async fn of_entry(trial: &mut Trial<'_, '_>, kind: &Kind, entry: &Entry) -> Resu
             );
             return Err(Halt::skipped(Reason::HandleWitnessUnusable, text));
         }
+        told = (subject.said(), one.said());
         if alike(&subject, one, &taken) {
             break;
         }
         differences += 1;
-        told = (subject.said(), one.said());
         if !subject.is_unlike(&view) && subject.disposition == Disposition::Accepted {
             // Where B gets what A's handle opens, another check has the say.
             let text = format!("A's handle is not refused to B: {}", trial.clean(&subject.said()));
@@ -122,7 +127,8 @@ async fn of_entry(trial: &mut Trial<'_, '_>, kind: &Kind, entry: &Entry) -> Resu
     let entry = entry.to_string();
     let mut row = match differences {
         0 => {
-            let detail = "A's live handle is answered to B as one that nobody minted".to_owned();
+            let said = trial.clean(&told.1);
+            let detail = format!("A's live handle is answered to B as one that nobody minted: {said}");
             Row::refuted(&controls, &entry, Reason::HandlesRefusedAlike, detail)
         }
         ROUNDS => {

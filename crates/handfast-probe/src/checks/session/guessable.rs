@@ -7,7 +7,7 @@ use crate::{
     errand::Errand,
     identity::Who,
     owasp,
-    predict::{self, Finding, Foretold, Id, ROUNDS, SAMPLE, Source},
+    predict::{self, Choice, Finding, Foretold, Id, ROUNDS, SAMPLE, Source},
     target::session::Verb,
     trial::Trial,
     verdict::{Controls, Halt, Judgement, Observation, Reason, Row, Severity},
@@ -85,7 +85,8 @@ async fn next(
         }
         Finding::NoHabit => {}
     }
-    let bits = predict::bits(&ids);
+    let choice = Choice::of(&ids);
+    let bits = choice.bits;
     if bits < GUESSED_BITS {
         let detail = format!(
             "the part in which {SAMPLE} ids differ has no more than {bits:.0} bits: whoever tries them out finds one"
@@ -96,10 +97,7 @@ async fn next(
         let text = format!("the part of the ids that differs has no more than {bits:.0} bits: they can be tried out");
         observations.push(Observation { id: "few-ids-possible", text });
     }
-    let detail = format!(
-        "{SAMPLE} ids were opened, drawn from no more than 2^{bits:.0} (95 % confidence), and the next one could not be told from them by any counter, step, address, time, ObjectId or digest that the probe knows"
-    );
-    Ok(Row::refuted(controls, NEXT, Reason::SessionGuardHeld, detail))
+    Ok(Row::refuted(controls, NEXT, Reason::SessionGuardHeld, choice.untold("ids were opened")))
 }
 
 /// Sessions that are opened.

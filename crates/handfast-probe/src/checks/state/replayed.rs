@@ -251,12 +251,14 @@ impl Scene<'_> {
             both += 1;
             let effect = self.effect(trial, &issued, &counters, [&one, &other]).await?;
             done.extend(effect.filter(|effect| effect.is_a_second()).map(|effect| (effect, other.step)));
+            if done.len() > 1 {
+                break;
+            }
         }
         if let [(effect, step), _, ..] = done[..] {
             let shown = effect.word();
             let detail = format!(
-                "a state that was used is refused; sent twice at once it was accepted twice, {} times of {RACES}, and {shown}",
-                done.len()
+                "a state that was used is refused; sent twice at once it was accepted twice, {both} times of no more than {RACES}, and {shown}"
             );
             let mut row = Row::confirmed(controls, &entry, Reason::StateUsedAgain, Severity::Low, detail);
             row.facts.insert("shown_by".into(), shown.into());
@@ -297,4 +299,4 @@ fn says_used(text: &str) -> bool {
     ["already", "used", "consumed", "redeemed", "duplicate", "only once"].iter().any(|word| text.contains(word))
 }
 
-const RACES: usize = 3;
+const RACES: usize = 5;

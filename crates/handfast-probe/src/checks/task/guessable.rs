@@ -5,7 +5,7 @@ use crate::{
     checks, cvss,
     identity::Who,
     owasp,
-    predict::{self, Finding, Id, ROUNDS, SAMPLE, Source},
+    predict::{self, Choice, Finding, Id, ROUNDS, Source},
     surface::Tool,
     trial::Trial,
     verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity},
@@ -89,16 +89,14 @@ async fn judge(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
             return Err(Halt::skipped(Reason::TaskWitnessUnusable, detail));
         }
         Finding::NoHabit => {
-            let bits = predict::bits(&ids);
+            let choice = Choice::of(&ids);
+            let bits = choice.bits;
             if bits < FEWEST_BITS {
                 let text =
                     format!("the part of the ids that differs has no more than {bits:.0} bits: they can be tried out");
                 observations.push(Observation { id: Reason::FewIdsPossible.slug(), text });
             }
-            let detail = format!(
-                "{SAMPLE} tasks were begun, their ids drawn from no more than 2^{bits:.0} (95 % confidence), and the next one could not be told from them by any counter, step, address, time, ObjectId or digest that the probe knows"
-            );
-            Row::refuted(&controls, NEXT, Reason::TaskNotForetold, detail)
+            Row::refuted(&controls, NEXT, Reason::TaskNotForetold, choice.untold("tasks were begun, their ids"))
         }
     };
     Ok(Judgement::over(vec![row], observations))
