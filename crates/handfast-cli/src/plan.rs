@@ -19,7 +19,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     settings: Settings,
 
-    /// Only this check, or those whose ids begin so (`session-*`); may be repeated
+    /// Only this check, or those whose ids fit (`session-*`); may be repeated
     #[arg(long = "check", value_name = "ID")]
     checks: Vec<String>,
 }

@@ -18,11 +18,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     settings: Settings,
 
-    /// Run only this check, or those whose ids begin so (`session-*`); may be repeated (`handfast checks` lists them)
+    /// Run only this check, or those whose ids fit (`session-*`); may be repeated (`handfast checks` lists them)
     #[arg(long = "check", value_name = "ID")]
     checks: Vec<String>,
 
-    /// Time that a check may wait, for each entry point, to see whether something ends that should
+    /// Time that a check may wait, for each entry point, to see whether something ends that should (two seconds it waits in any case)
     #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration, help_heading = "Bounds")]
     max_wait: Duration,
 
@@ -38,11 +38,11 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// Exit with 3 also when a check was skipped
+    /// Exit with 3 also when something that the server has was left untested, or somebody was let in and nothing shows to what
     #[arg(long)]
     strict: bool,
 
-    /// Exit with 3 unless these checks were tested, whatever they came to: ids, or beginnings of ids (`session-*`)
+    /// Exit with 3 unless these checks were tested, whatever they came to: ids, or what ids fit (`session-*`, `*-overbound`)
     #[arg(long, value_name = "ID[,ID]", value_delimiter = ',')]
     require: Vec<String>,
 
@@ -101,6 +101,11 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     if let Some(path) = &args.output {
         // The log of a pipeline should show what the file says.
         output::complain(&format!("{}; the report is in {}", report.totals, path.display()));
+    }
+    let open = if args.strict { report.left_open() } else { Vec::new() };
+    for (id, entry, reason) in &open {
+        let at = entry.map(|entry| format!(" at {entry}")).unwrap_or_default();
+        output::complain(&format!("--strict: {id} is open{at}: {}", reason.slug()));
     }
     for (id, reason) in report.untested(&required) {
         output::complain(&format!("{id} is required and was not tested: {}", reason.slug()));

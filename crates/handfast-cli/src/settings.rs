@@ -146,16 +146,43 @@ impl Settings {
 
 /// The checks of these ids, or all of them. `session-*` stands for every check whose id begins so.
 pub(crate) fn chosen(ids: &[String]) -> Result<Vec<&'static Check>, Failure> {
-    let is_named = |check: &&'static Check, id: &str| match id.strip_suffix('*') {
-        Some(start) => check.id.starts_with(start),
-        None => check.id == id,
-    };
-    if let Some(id) = ids.iter().find(|id| !checks::all().any(|check| is_named(&check, id))) {
-        let known: Vec<&str> = checks::all().map(|check| check.id).collect();
-        return Err(Failure(format!("there is no check `{id}`; there are {}", known.join(", "))));
+    if let Some(pattern) = ids.iter().find(|pattern| !checks::all().any(|check| fits(pattern, check.id))) {
+        let nearest = nearest(pattern);
+        let meant = if nearest.is_empty() { ";".to_owned() } else { format!("; is it {}?", nearest.join(", or ")) };
+        return Err(Failure(format!(
+            "there is no check `{pattern}`{meant} `handfast checks` lists all, and `*` stands for anything: `handle-*`"
+        )));
     }
-    Ok(checks::all().filter(|check| ids.is_empty() || ids.iter().any(|id| is_named(check, id))).collect())
+    Ok(checks::all().filter(|check| ids.is_empty() || ids.iter().any(|pattern| fits(pattern, check.id))).collect())
 }
+
+/// Whether an id is this one, where `*` stands for anything.
+fn fits(pattern: &str, id: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let (start, end) = (parts.next().unwrap_or_default(), parts.next_back());
+    let Some(end) = end else { return pattern == id };
+    let between = id.strip_prefix(start).and_then(|rest| rest.strip_suffix(end));
+    between.is_some_and(|rest| {
+        parts.try_fold(rest, |rest, part| rest.find(part).map(|at| &rest[at + part.len()..])).is_some()
+    })
+}
+
+/// A few ids that may be meant: those that hold what was written, or are spelt much like it.
+fn nearest(written: &str) -> Vec<&'static str> {
+    let written = written.trim_matches('*');
+    let held = checks::all().map(|check| check.id).filter(|id| written.len() > 2 && id.contains(written));
+    let mut near: Vec<&str> = held.take(MOST_NEAR).collect();
+    if near.is_empty() {
+        let likeness = |id: &str| strsim::jaro_winkler(written, id);
+        near = checks::all().map(|check| check.id).filter(|id| likeness(id) > LIKE).collect();
+        near.sort_by(|one, other| likeness(other).total_cmp(&likeness(one)));
+        near.truncate(MOST_NEAR);
+    }
+    near
+}
+
+const MOST_NEAR: usize = 4;
+const LIKE: f64 = 0.8;
 
 fn read_profile(path: &std::path::Path) -> Result<Profile, Failure> {
     let fail = |error: String| Failure(format!("{}: {error}", path.display()));

@@ -31,7 +31,7 @@ const COMMANDS: [(&str, Option<(&str, i32)>); 19] = [
     ),
     ("handfast plan -- python3 server.py", Some(("plan -- HANDFAST twin flawed --transport stdio", 0))),
     (
-        "handfast probe --require 'handle-*,state-tampered' --repeat 3 --max-wait 30s https://staging.example.com/mcp",
+        "handfast probe --require handle-foreign-principal,state-tampered --repeat 3 --max-wait 30s https://staging.example.com/mcp",
         Some(("probe --require handle-foreign-principal,state-tampered --repeat 3 --max-wait 1s URL", 1)),
     ),
     ("handfast discover --write profile.toml http://127.0.0.1:8000/mcp", Some(("discover --write FILE URL", 0))),

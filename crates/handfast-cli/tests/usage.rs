@@ -56,7 +56,10 @@ fn a_target_that_is_none() {
 fn an_option_that_is_none() {
     let url = "http://127.0.0.1:1/mcp";
     for (arguments, words) in [
-        (&["--check", "handle-foreign-princpal", url][..], &["handle-foreign-princpal", "state-tampered"][..]),
+        (
+            &["--check", "handle-foreign-princpal", url][..],
+            &["handle-foreign-princpal", "handle-foreign-principal"][..],
+        ),
         (&["--format", "yaml", url], &["yaml", "text", "json"]),
         (&["--timeout", "0s", url], &["--timeout", "more than nothing"]),
         (&["--start-timeout", "0s", url], &["--start-timeout", "more than nothing"]),
@@ -178,7 +181,7 @@ fn names_of_twins_and_checks_that_are_none() {
     assert_usage(handfast().args(["twin", "flawd"]), &["`flawd`", "handfast twin --list"]);
     assert_usage(handfast().arg("twin"), &["MODE"]);
     assert_usage(handfast().args(["twin", "sound", "--transport", "carrier-pigeon"]), &["carrier-pigeon", "stdio"]);
-    assert_usage(handfast().args(["checks", "no-such-check"]), &["`no-such-check`", "handle-foreign-principal"]);
+    assert_usage(handfast().args(["checks", "no-such-check"]), &["`no-such-check`", "`handfast checks` lists all"]);
     assert_usage(handfast().args(["completions", "tcsh"]), &["tcsh", "bash"]);
     assert_usage(handfast().args(["prove", "--transport", "smoke-signals"]), &["smoke-signals", "http"]);
 }
@@ -220,6 +223,13 @@ fn checks_are_chosen_by_their_beginning() {
     let ran = ran(&["probe", "--check", "sessoin-*", "http://127.0.0.1:1/mcp"]);
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("there is no check `sessoin-*`") && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    assert_eq!(ids(&["--check", "*-overbound"]).len(), 4);
+    assert_eq!(ids(&["--check", "handle-*-pr*l"]), ["handle-foreign-principal"]);
+    // Whoever left the star out, or misspelt an id, is shown what may be meant, and no list of everything.
+    for (written, meant) in [("handle-foreign", "handle-foreign-tenant"), ("state-tamperd", "state-tampered")] {
+        let ran = support::ran(&["probe", "--check", written, "http://127.0.0.1:1/mcp"]);
+        assert!(ran.stderr.contains(meant) && !ran.stderr.contains("session-"), "{}", ran.stderr);
+    }
 }
 
 /// Most twins take a text as a token; those that sign say what to show them.

@@ -19,7 +19,8 @@ pub struct Access {
 pub struct Met {
     /// As reports name the caller.
     pub who: &'static str,
-    /// `served` with what A planted, `accepted` without it, `refused`, or `unclear`.
+    /// `served` with what A planted, `accepted` without it, `refused`, `unclear`, or `not live`: this caller can mint none of
+    /// its own either, and a refusal would say nothing.
     pub outcome: &'static str,
 }
 

@@ -32,7 +32,7 @@ pub enum State {
     Tested,
     /// The server has nothing of the kind.
     NotApplicable,
-    /// There may be something, and it could not be tested.
+    /// There may be something, and it was not tested: it could not be, or what it takes was not given.
     NotTested,
 }
 
@@ -51,7 +51,10 @@ pub struct Cell {
 
 /// Every property on every surface.
 pub fn of(checks: &[CheckReport], handshake: Option<&HandshakeReport>) -> Vec<Cell> {
-    checks.iter().flat_map(|check| surfaces(check, handshake).into_iter().map(|surface| cell(check, surface))).collect()
+    checks
+        .iter()
+        .flat_map(|check| surfaces(check, handshake).into_iter().map(|surface| cell(check, surface, handshake)))
+        .collect()
 }
 
 /// The surfaces on which a check has a row; those of its family where it has none.
@@ -78,7 +81,7 @@ fn surface(entry: &str) -> Surface {
     known.into_iter().find(|(method, _)| entry.starts_with(method)).map_or(Surface::Requests, |(_, surface)| surface)
 }
 
-fn cell(check: &CheckReport, at: Surface) -> Cell {
+fn cell(check: &CheckReport, at: Surface, handshake: Option<&HandshakeReport>) -> Cell {
     let rows = || {
         check.evidence.entry_points.iter().filter(|point| surface(&point.row.entry) == at || at == Surface::Requests)
     };
@@ -91,9 +94,9 @@ fn cell(check: &CheckReport, at: Surface) -> Cell {
         (0, true) => State::NotApplicable,
         (0, false) => {
             why.insert(check.reason.slug());
-            if is_absence(check.verdict, check.reason) { State::NotApplicable } else { State::NotTested }
+            if is_absence(check.verdict, check.reason, handshake) { State::NotApplicable } else { State::NotTested }
         }
-        _ if rows().all(|point| is_absence(point.row.verdict, point.row.reason)) => State::NotApplicable,
+        _ if rows().all(|point| is_absence(point.row.verdict, point.row.reason, handshake)) => State::NotApplicable,
         _ => State::NotTested,
     };
     Cell { check: check.id, surface: at, state, why: why.into_iter().collect() }

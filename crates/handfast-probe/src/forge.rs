@@ -97,6 +97,15 @@ pub fn with_unknown_key(token: &str) -> Option<String> {
     Some(format!("{}.{claims}.{signature}", URL_SAFE_NO_PAD.encode(header.to_string())))
 }
 
+/// Whether both are JSON Web Tokens whose issuer names one and the same subject.
+pub fn of_one_subject(one: &str, other: &str) -> bool {
+    let subject = |token| -> Option<(Value, Value)> {
+        let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(jwt(token)?.1).ok()?).ok()?;
+        Some((claims.get("iss")?.clone(), claims.get("sub")?.clone()))
+    };
+    subject(one).is_some_and(|subject_of_one| Some(subject_of_one) == subject(other))
+}
+
 /// The header, the claims and the signature of a JSON Web Token; the last two as they are written.
 fn jwt(token: &str) -> Option<(Value, &str, &str)> {
     let mut parts = token.split('.');

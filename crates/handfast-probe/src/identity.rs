@@ -177,19 +177,21 @@ pub struct Identities {
     named: BTreeMap<Who, Identity>,
 }
 
-/// A and B cannot be told apart because the operator gave the same credential twice.
+/// A and B cannot be told apart because the operator gave the same credential twice, or two tokens of one subject.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("identity A and identity B are the same; a stranger is needed: give two credentials of two different users")]
+#[error(
+    "identity A and identity B are the same user; a stranger is needed: give two credentials of two different users"
+)]
 pub struct SameIdentity;
 
 impl Identities {
     /// The two given credentials; synthetic ones with a nonce where they are missing.
     ///
     /// # Errors
-    /// [`SameIdentity`] when both are given and equal.
+    /// [`SameIdentity`] when both are given and equal, or are JSON Web Tokens of one subject of one issuer.
     pub fn new(a: Option<SecretString>, b: Option<SecretString>) -> Result<Self, SameIdentity> {
         if let (Some(a), Some(b)) = (&a, &b)
-            && a.expose_secret() == b.expose_secret()
+            && (a.expose_secret() == b.expose_secret() || forge::of_one_subject(a.expose_secret(), b.expose_secret()))
         {
             return Err(SameIdentity);
         }

@@ -222,7 +222,8 @@ impl Profile {
         let is_other =
             |name: &&String| name.contains("://") || surface.prompts.iter().any(|prompt| prompt.name == **name);
         let answers = self.answers.keys().filter(|name| !is_other(name));
-        let named = self.tools.deny.iter().chain(self.arguments.keys()).chain(answers);
+        let mints = self.handles.iter().map(|handle| &handle.mint);
+        let named = self.tools.deny.iter().chain(self.arguments.keys()).chain(answers).chain(mints);
         named.map(String::as_str).find(|name| surface.tool(name).is_none())
     }
 

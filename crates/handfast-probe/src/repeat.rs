@@ -20,8 +20,10 @@ impl Run {
     /// As [`Run::probe`].
     pub async fn repeated(&self, times: usize, progress: &dyn Fn(&str)) -> Result<Report, Unusable> {
         let mut merged = self.probe(progress).await?;
-        for _ in 1..times {
+        for run in 2..=times {
             let next = self.probe(progress).await?;
+            // What each run left behind is left behind by each.
+            merged.notes.extend(next.notes.into_iter().map(|note| format!("run {run}: {note}")));
             merged.calls += next.calls;
             merged.duration_ms += next.duration_ms;
             merged.finished_at = next.finished_at;

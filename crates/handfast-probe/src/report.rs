@@ -221,8 +221,27 @@ impl Totals {
 }
 
 /// Whether a reason says that there is nothing to test, and not that it could not be tested.
-pub(crate) fn is_absence(verdict: Verdict, reason: Reason) -> bool {
-    verdict == Verdict::Skipped && reason_is_absence(reason)
+pub(crate) fn is_absence(verdict: Verdict, reason: Reason, handshake: Option<&HandshakeReport>) -> bool {
+    // States that a client echoes came with the stateless revision.
+    let has_states = handshake.is_none_or(|handshake| handshake.version == handfast_wire::meta::MODERN);
+    let is_absent = reason_is_absence(reason) || (reason == Reason::NothingReturnedInputRequired && !has_states);
+    verdict == Verdict::Skipped && is_absent
+}
+
+/// Whether a reason says that the operator gave no token of a rare kind, or no time to wait: what is not counted as left
+/// untested, and was not tested all the same.
+pub(crate) fn is_not_given(verdict: Verdict, reason: Reason) -> bool {
+    verdict == Verdict::Skipped
+        && matches!(
+            reason,
+            Reason::NeedsWait
+                | Reason::NeedsIdentityWrongAudience
+                | Reason::NeedsIdentityClientIdAudience
+                | Reason::NeedsIdentityExpired
+                | Reason::NeedsIdentityNewToken
+                | Reason::NeedsIdentityOtherClient
+                | Reason::NeedsIdentityOtherTenant
+        )
 }
 
 fn reason_is_absence(reason: Reason) -> bool {
@@ -238,19 +257,18 @@ fn reason_is_absence(reason: Reason) -> bool {
             | Reason::NoOauthSeen
             | Reason::NoSignatureSeen
             | Reason::NoOtherRequest
-            | Reason::NeedsWait
             | Reason::NoApprovalAsked
             | Reason::NoTaskReturned
             | Reason::NoCursorGiven
             | Reason::CursorNotReadable
             | Reason::QuestionsNameNothing
-            | Reason::NeedsIdentityWrongAudience
-            | Reason::NeedsIdentityClientIdAudience
-            | Reason::NeedsIdentityExpired
-            | Reason::NeedsIdentityNewToken
-            | Reason::NeedsIdentityOtherClient
-            | Reason::NeedsIdentityOtherTenant
     )
+}
+
+/// Whether a refutation says that somebody was let in, and that nothing shows to what: no proof of a weakness, and none of
+/// its absence.
+fn is_undecided(reason: Reason) -> bool {
+    matches!(reason, Reason::CrossUseUnattributable | Reason::ForeignRequestUnattributable)
 }
 
 impl Report {
@@ -287,35 +305,52 @@ impl Report {
     }
 
     /// The exit code, the same for every format: 1 something confirmed, advice (`info`) apart; 3 something errored, nothing tested at all, or
-    /// (strict) something skipped, an entry point included, unless the server has no such thing; 0 otherwise.
+    /// (strict) something [left open](Self::left_open); 0 otherwise.
     ///
     /// What is `required` must have been tested, or it is 3 as well.
     pub fn exit_code(&self, strict: bool, required: &[&str]) -> u8 {
         let Totals { refuted, errored, .. } = self.totals;
         let is_bad = |check: &&CheckReport| check.verdict == Verdict::Confirmed && check.severity > Severity::Info;
         let confirmed = self.checks.iter().filter(is_bad).count();
-        let checks = self.checks.iter().map(|check| (check.verdict, check.reason));
-        let points = self.checks.iter().flat_map(|check| &check.evidence.entry_points);
-        let points = points.map(|point| (point.row.verdict, point.row.reason));
-        // What the server does not have, or what only a token of a rare kind could show, was not left untested.
-        let untested = |(verdict, reason)| verdict == Verdict::Skipped && !reason_is_absence(reason);
         match () {
             () if confirmed > 0 => 1,
-            () if errored > 0
-                || refuted + self.totals.confirmed == 0
-                || (strict && checks.chain(points).any(untested)) =>
-            {
-                3
-            }
+            () if errored > 0 || refuted + self.totals.confirmed == 0 || (strict && !self.left_open().is_empty()) => 3,
             () if !self.untested(required).is_empty() => 3,
             () => 0,
         }
     }
 
-    /// Those of these checks that ended neither in confirmed nor in refuted, with the reason.
+    /// Every check, or entry point of it, that was skipped although the server has such a thing, and every one where somebody
+    /// was let in and nothing shows to what: the check, where, and the reason.
+    pub fn left_open(&self) -> Vec<(&'static str, Option<&str>, Reason)> {
+        // What the server does not have, or what only a token of a rare kind could show, was not left untested.
+        let is_open = |verdict, reason| match verdict {
+            Verdict::Skipped => !is_absence(verdict, reason, self.handshake.as_ref()) && !is_not_given(verdict, reason),
+            Verdict::Refuted => is_undecided(reason),
+            Verdict::Confirmed | Verdict::Errored => false,
+        };
+        let mut open = Vec::new();
+        for check in &self.checks {
+            let points = check.evidence.entry_points.iter();
+            let points = points.filter(|point| is_open(point.row.verdict, point.row.reason));
+            open.extend(points.map(|point| (check.id, Some(point.row.entry.as_str()), point.row.reason)));
+            // Where no entry point tells why, the check itself does.
+            if check.evidence.entry_points.is_empty() && is_open(check.verdict, check.reason) {
+                open.push((check.id, None, check.reason));
+            }
+        }
+        open
+    }
+
+    /// Those of these checks that ended neither in confirmed nor in refuted, or refuted for want of anything that shows what
+    /// somebody was let in to; with the reason.
     pub fn untested(&self, required: &[&str]) -> Vec<(&'static str, Reason)> {
         let checks = self.checks.iter().filter(|check| required.contains(&check.id));
-        let idle = checks.filter(|check| matches!(check.verdict, Verdict::Skipped | Verdict::Errored));
+        let idle = checks.filter(|check| match check.verdict {
+            Verdict::Skipped | Verdict::Errored => true,
+            Verdict::Refuted => is_undecided(check.reason),
+            Verdict::Confirmed => false,
+        });
         idle.map(|check| (check.id, check.reason)).collect()
     }
 

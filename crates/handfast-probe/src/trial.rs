@@ -19,7 +19,7 @@ use crate::{
     canary::{Canaries, Canary},
     checks::state::origins::Asking,
     clock::Deadline,
-    discovery::{Map, emitted},
+    discovery::{Map, emitted, names},
     disposition::{self, Disposition, Unclear},
     errand::Errand,
     evidence::Step,
@@ -198,6 +198,15 @@ impl<'p> Session<'p> {
         connected.map_err(|_| late())?.map(|(target, _)| target).map_err(lost)
     }
 
+    /// The options that allow to wait so long.
+    pub fn option_to_wait(&self, wait: Duration) -> String {
+        let (wait, whole) = (wait.as_secs() + 1, self.run.max_time.as_secs());
+        match wait < whole {
+            true => format!("--max-wait {wait}s"),
+            false => format!("--max-wait {wait}s --max-time {}s", wait + whole),
+        }
+    }
+
     /// How many calls were made.
     pub fn calls(&self) -> usize {
         self.budget.calls_made
@@ -333,6 +342,7 @@ impl<'t, 'p> Trial<'t, 'p> {
         }
         let sent = strings_in(&Value::Object(call.params.clone()));
         self.note_minted(who, call, &reply, &sent);
+        self.note_ended(call, &sent);
         let answer = Answer {
             reply,
             disposition,
@@ -342,7 +352,9 @@ impl<'t, 'p> Trial<'t, 'p> {
             stream: false,
             last_words: String::new(),
         };
-        self.record(step, who, call.title(), &call.params, &answer);
+        let mut shown = call.params.clone();
+        shown.extend(call.capabilities.clone().map(|declared| ("declared".to_owned(), declared)));
+        self.record(step, who, call.title(), &shown, &answer);
         answer
     }
 
@@ -360,14 +372,30 @@ impl<'t, 'p> Trial<'t, 'p> {
         }
     }
 
+    /// What was handed to a tool that ends things fills no other argument any more.
+    fn note_ended(&mut self, call: &Call, sent: &[String]) {
+        let name = call.params.get("name").and_then(Value::as_str).unwrap_or_default();
+        if names::names_an_end(name) {
+            self.session.purse.retain(|_, handle| !sent.contains(&emitted::text_of(handle)));
+        }
+    }
+
+    /// Sends a call. "Not now" (429) is no answer to it: where the server says when, it is made again then.
     async fn send(&mut self, who: Who, call: &Call) -> Result<Reply, Halt> {
-        let left = self.allowance()?;
-        let reply = match tokio::time::timeout(left, self.session.target.send(who, call)).await {
-            Ok(reply) => reply,
-            Err(_) => Reply { status: None, body: Body::Fault(Fault::TimedOut(left)) },
-        };
-        self.note_silence(&reply);
-        Ok(reply)
+        let mut patience = MOST_PATIENCE;
+        loop {
+            let left = self.allowance()?;
+            let sent = tokio::time::timeout(left, self.session.target.send(who, call)).await;
+            let reply = sent.unwrap_or_else(|_| Reply { status: None, body: Body::Fault(Fault::TimedOut(left)) });
+            self.note_silence(&reply);
+            let left = self.session.budget.deadline.left().unwrap_or_default();
+            let asked = self.session.target.asked_to_wait().filter(|_| reply.status == Some(429));
+            match asked.filter(|wait| *wait <= LONGEST_PAUSE && *wait < left && patience > 0) {
+                Some(wait) => tokio::time::sleep(wait).await,
+                None => return Ok(reply),
+            }
+            patience -= 1;
+        }
     }
 
     /// The time that one more call may take, if there may be one.
@@ -469,7 +497,7 @@ impl<'t, 'p> Trial<'t, 'p> {
             Some(id) => format!("{} (issued {id})", answer.said()),
             None => answer.said(),
         };
-        let shown = ["arguments", "inputResponses", "requestState", "uri", "session"];
+        let shown = ["arguments", "inputResponses", "requestState", "uri", "session", "declared"];
         let params: Object = params
             .iter()
             .filter(|(name, _)| shown.contains(&name.as_str()))
@@ -532,5 +560,7 @@ const MOST_SILENCE: usize = 2;
 const MOST_ROUNDS: usize = 6;
 const MOST_LOOKS: usize = 100;
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How often one call is put off.
+const MOST_PATIENCE: usize = 5;
 const SHOWN_ARGUMENT: usize = 120;
 const SHOWN_ANSWER: usize = 300;

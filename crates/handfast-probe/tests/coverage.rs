@@ -91,6 +91,36 @@ async fn a_check_that_must_be_tested_fails_the_run_where_it_was_not() {
     assert_eq!(untested, [HANDLE]);
 }
 
+/// Where somebody was let in and nothing shows to what, nothing is shown to be safe either.
+#[tokio::test]
+async fn what_is_undecided_is_open() {
+    let report = whole("names-owner").await;
+
+    let undecided = "cross-use-unattributable";
+    assert_eq!((check(&report, HANDLE).verdict, check(&report, HANDLE).reason.slug()), (Verdict::Refuted, undecided));
+    assert!(
+        report.left_open().iter().any(|(id, at, reason)| *id == HANDLE && at.is_some() && reason.slug() == undecided)
+    );
+    let required: Vec<&str> = report.untested(&[HANDLE, "state-tampered"]).iter().map(|(id, _)| *id).collect();
+    assert_eq!(required, [HANDLE]);
+    assert!(whole("sound").await.left_open().iter().all(|(id, ..)| *id != HANDLE));
+}
+
+/// A revision without states has nothing of that kind; one with states has, until it is shown.
+#[tokio::test]
+async fn what_a_revision_does_not_have_is_not_left_open() {
+    let open = |report: &Report| report.left_open().iter().map(|(id, ..)| *id).collect::<Vec<&str>>();
+    let report = whole("sessions").await;
+
+    assert_eq!(state(&report, "state-tampered", Surface::Tools).0, State::NotApplicable);
+    assert!(!open(&report).contains(&"state-tampered"), "{:?}", open(&report));
+    // And what only a token that was not given could show was not tested, which is something else.
+    let report = whole("sound").await;
+    let lifetime = state(&report, "handle-outlives-expiry", Surface::Tools);
+    assert_eq!(lifetime, (State::NotTested, vec!["needs-wait"]));
+    assert!(!open(&report).contains(&"handle-outlives-expiry"), "{:?}", open(&report));
+}
+
 #[tokio::test]
 async fn advice_fails_no_run() {
     let report = whole("unsaid-lifetime").await;

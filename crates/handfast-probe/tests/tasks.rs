@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::Mutex};
 
 use handfast_probe::{checks, report::CheckReport};
 use handfast_twins::Answers;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::{
     check, entry,
     front::{Act, Front, Recorded},
@@ -37,6 +37,52 @@ async fn each_method_is_a_row_of_its_own() {
         let seen = ["tasks/get", "tasks/update", "tasks/cancel"].map(|row| entry(&found, row).row.verdict.word());
         assert_eq!(seen, rows, "{twin}: {}", found.detail);
     }
+}
+
+/// Baskets: opened, closed, and exported by a task. The tool that closes one is listed before the one that begins a task.
+fn baskets() -> impl Fn(usize, &Recorded) -> Act + Send + Sync + 'static {
+    let open: Mutex<Vec<String>> = Mutex::default();
+    let text = |text: &str| json!({"resultType": "complete", "content": [{"type": "text", "text": text}]});
+    let takes = |name: &str| json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]});
+    move |number, request| {
+        let mut open = open.lock().expect("no panic");
+        let basket = request.body["params"]["arguments"]["basket_id"].as_str().unwrap_or_default().to_owned();
+        let at = open.iter().position(|known| *known == basket);
+        match (request.method(), request.tool(), at) {
+            ("server/discover", ..) => Act::Result(json!({
+                "resultType": "complete",
+                "supportedVersions": ["2026-07-28"],
+                "capabilities": {"tools": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}},
+            })),
+            ("tools/list", ..) => Act::Result(json!({"resultType": "complete", "tools": [
+                {"name": "open_basket", "inputSchema": takes("label")},
+                {"name": "close_basket", "inputSchema": takes("basket_id")},
+                {"name": "export_basket", "inputSchema": takes("basket_id")},
+            ]})),
+            (_, "open_basket", _) => {
+                open.push(format!("bsk-{:032x}", number * 7919 + 1));
+                let minted = open.last().expect("just pushed");
+                let mut result = text(minted);
+                result["structuredContent"] = json!({"basket_id": minted});
+                Act::Result(result)
+            }
+            (_, "close_basket", Some(at)) => {
+                open.remove(at);
+                Act::Result(text("closed"))
+            }
+            (_, "export_basket", Some(_)) => Act::Result(
+                json!({"resultType": "task", "taskId": format!("task-{number}-of-{basket}"), "status": "completed"}),
+            ),
+            _ => Act::Refusal("there is no such thing".to_owned()),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_begun_about_nothing_that_was_ended() {
+    let found = through("sound", FOREIGN, baskets()).await;
+
+    assert_ne!(found.reason.slug(), "no-task-returned", "{}", found.detail);
 }
 
 /// Whoever looks first is told, and nobody after.

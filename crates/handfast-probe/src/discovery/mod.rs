@@ -17,10 +17,10 @@ use crate::{
     identity::Who,
     surface::{Surface, Tool},
     target::Call,
-    trial::{Answer, Trial},
+    trial::{Answer, Session, Trial},
     verdict::Halt,
 };
-use emitted::Spot;
+use emitted::{Emitted, Spot};
 use join::Taker;
 
 /// One way in for a handle.
@@ -145,7 +145,7 @@ pub async fn explore(trial: &mut Trial<'_, '_>) -> Result<(), Halt> {
         if found.is_empty() {
             break;
         }
-        adopt(&mut trial.session.map, found);
+        adopt(trial.session, found);
     }
     Ok(())
 }
@@ -196,7 +196,7 @@ fn likelihood(tool: &Tool) -> i32 {
         - if takes { 2 } else { 0 }
 }
 
-async fn joins_of(trial: &mut Trial<'_, '_>, tool: &Tool) -> Result<Vec<(Tool, Spot, Vec<Taker>)>, Halt> {
+async fn joins_of(trial: &mut Trial<'_, '_>, tool: &Tool) -> Result<Vec<Join>, Halt> {
     let answer = match mint_call(trial, Who::A, tool).await? {
         Ok((_, answer)) => answer,
         Err(reason) => {
@@ -225,12 +225,12 @@ async fn joins_of(trial: &mut Trial<'_, '_>, tool: &Tool) -> Result<Vec<(Tool, S
         };
         planted || credentials.into_iter().flatten().any(|credential| text == credential)
     };
-    let joins: Vec<(Tool, Spot, Vec<Taker>)> = emitted::emitted(result, &answer.sent)
+    let joins: Vec<Join> = emitted::emitted(result, &answer.sent)
         .into_iter()
         .filter(|value| !ours(&value.value, &value.name()))
         .map(|value| {
             let takers = join::takers(&trial.session.surface, tool, &value);
-            (tool.clone(), value.spot, takers)
+            (tool.clone(), value, takers)
         })
         .filter(|(_, _, takers)| !takers.is_empty())
         .collect();
@@ -240,14 +240,18 @@ async fn joins_of(trial: &mut Trial<'_, '_>, tool: &Tool) -> Result<Vec<(Tool, S
     Ok(joins)
 }
 
+/// What a tool handed out, and who takes it.
+type Join = (Tool, Emitted, Vec<Taker>);
+
 /// Each entry goes to the strongest join that reaches it; joins that keep an entry become kinds.
-fn adopt(map: &mut Map, mut joins: Vec<(Tool, Spot, Vec<Taker>)>) {
+fn adopt(session: &mut Session<'_>, mut joins: Vec<Join>) {
     let covered = |map: &Map, entry: &Entry| map.kinds.iter().any(|kind| kind.entries.contains(entry));
     joins.sort_by_key(|(tool, _, takers)| {
         let strongest = takers.iter().map(|taker| taker.rank).min().unwrap_or(u8::MAX);
         (strongest, std::cmp::Reverse(likelihood(tool)), std::cmp::Reverse(takers.len()))
     });
-    for (tool, spot, takers) in joins {
+    for (tool, Emitted { spot, value }, takers) in joins {
+        let map = &mut session.map;
         let mut fresh: Vec<&Taker> = takers.iter().filter(|taker| !covered(map, &taker.entry)).collect();
         fresh.sort_by(|one, two| one.entry.cmp(&two.entry));
         if fresh.is_empty() || map.kinds.len() >= MOST_KINDS {
@@ -258,6 +262,8 @@ fn adopt(map: &mut Map, mut joins: Vec<(Tool, Spot, Vec<Taker>)>) {
             spot,
             entries: fresh.into_iter().map(|taker| taker.entry.clone()).collect(),
         });
+        // It was minted before anybody knew that it is a handle.
+        session.minted.push((Who::A, session.map.kinds.len() - 1, value));
     }
 }
 

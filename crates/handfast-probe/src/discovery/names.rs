@@ -57,6 +57,11 @@ pub fn names_a_cursor(name: &str) -> bool {
     ["cursor", "continuation"].contains(&last) || (last == "token" && of_a_page)
 }
 
+/// Whether a tool of this name seems to end what it is given: a basket that was checked out is no basket any more.
+pub fn names_an_end(name: &str) -> bool {
+    words(name).iter().any(|word| ENDERS.contains(&word.as_str()))
+}
+
 /// Whether a name is of something that looks like a handle and is none.
 pub fn names_no_handle(name: &str) -> bool {
     let words = words(name);
@@ -109,6 +114,30 @@ pub fn abbreviates(prefix: &str, noun: &str) -> bool {
         && prefix.chars().all(|letter| letters.any(|candidate| candidate == letter))
 }
 
+const ENDERS: [&str; 22] = [
+    "close",
+    "end",
+    "finish",
+    "release",
+    "complete",
+    "archive",
+    "submit",
+    "checkout",
+    "cancel",
+    "stop",
+    "leave",
+    "finalize",
+    "finalise",
+    "abort",
+    "expire",
+    "discard",
+    "void",
+    "dispose",
+    "terminate",
+    "withdraw",
+    "retire",
+    "settle",
+];
 const SUFFIXES: [&str; 13] = [
     "id",
     "handle",

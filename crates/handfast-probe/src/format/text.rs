@@ -1,6 +1,6 @@
 //! The report for a person: one line for each check, the story of the exchange under a confirmed one, totals at the end.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
 use anstyle::{AnsiColor, Style};
 use handfast_wire::text::is_printable;
@@ -8,7 +8,7 @@ use handfast_wire::text::is_printable;
 use crate::{
     coverage::State,
     evidence::Step,
-    report::{CheckReport, EntryPoint, Report},
+    report::{CheckReport, EntryPoint, Report, is_not_given},
     verdict::Verdict,
 };
 
@@ -32,11 +32,13 @@ pub fn write(report: &Report, colour: bool) -> String {
 
 /// Whether two checks of one family were not made, for one reason: that is worth one line.
 fn says_the_same(one: &CheckReport, other: &CheckReport) -> bool {
-    let is_idle = |check: &CheckReport| check.verdict == Verdict::Skipped && check.observations.is_empty();
+    let is_idle = |check: &CheckReport| {
+        matches!(check.verdict, Verdict::Skipped | Verdict::Errored) && check.observations.is_empty()
+    };
     family(one) == family(other)
         && is_idle(one)
         && is_idle(other)
-        && (one.reason, &one.detail) == (other.reason, &other.detail)
+        && (one.verdict, one.reason, &one.detail) == (other.verdict, other.reason, &other.detail)
 }
 
 fn family(check: &CheckReport) -> &str {
@@ -142,8 +144,8 @@ impl Writer {
             if at == 0 {
                 self.line("who is served with A's handle");
             }
-            let met: Vec<String> = access.callers.iter().map(|met| format!("{} {}", met.who, met.outcome)).collect();
-            self.wrapped(&format!("{}: {}", access.entry, met.join(", ")), "           ");
+            let met: Vec<String> = access.callers.iter().map(|met| format!("{}: {}", met.who, met.outcome)).collect();
+            self.wrapped(&format!("{} - {}", access.entry, met.join(", ")), "           ");
         }
         if !report.access.is_empty() {
             self.line("");
@@ -174,6 +176,18 @@ impl Writer {
         self.line(&format!(
             "coverage: {tested} of {all} tested (a property on a surface), {absent} not applicable, {untested} not tested"
         ));
+        let mut wanted: BTreeMap<&str, usize> = BTreeMap::new();
+        for check in report.checks.iter().filter(|check| is_not_given(check.verdict, check.reason)) {
+            *wanted.entry(check.reason.slug()).or_default() += 1;
+        }
+        if !wanted.is_empty() {
+            let wanted: Vec<String> = wanted.iter().map(|(slug, count)| format!("{slug} ({count})")).collect();
+            let text = format!(
+                "not given, and so not tested: {} (identities are named in a profile; --max-wait gives time)",
+                wanted.join(", ")
+            );
+            self.wrapped(&text, "");
+        }
         if totals.confirmed + totals.refuted == 0 {
             self.line("nothing could be tested: this says nothing about the server's safety");
         }

@@ -51,7 +51,9 @@ mod tests {
         drawn.sort();
         let drawn = Choice::of(&drawn);
         assert!((127.9..150.1).contains(&drawn.bits), "{drawn:?}");
-        assert!(drawn.untold("handles were minted").contains("(95 % confidence; each is a time in milliseconds, whose"));
+        assert!(
+            drawn.untold("handles were minted").contains("(95 % confidence; each is a time in milliseconds, whose")
+        );
         let mut fixed = ids(|_| "a1b2".to_owned());
         fixed.sort();
         let fixed = Choice::of(&fixed);

@@ -12,7 +12,8 @@ use handfast_wire::{
 use reqwest::{
     StatusCode, Url,
     header::{
-        ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE,
+        ACCEPT, AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderName, HeaderValue, LOCATION, RETRY_AFTER,
+        WWW_AUTHENTICATE,
     },
 };
 use secrecy::ExposeSecret;
@@ -61,6 +62,13 @@ fn challenge_of(response: &reqwest::Response) -> Option<String> {
         .reduce(|all, one| format!("{all}, {one}"))
 }
 
+/// "429 Too Many Requests … MAY include a `Retry-After` header" (RFC 6585), in seconds.
+fn wait_of(response: &reqwest::Response) -> Option<Duration> {
+    let is_limit = response.status() == StatusCode::TOO_MANY_REQUESTS;
+    let seconds = response.headers().get(RETRY_AFTER).filter(|_| is_limit)?.to_str().ok()?;
+    seconds.trim().parse().ok().map(Duration::from_secs)
+}
+
 /// What the time of an answer says of the server's clock. It is given in whole seconds that are over, so this is never too much.
 fn clock_ahead(response: &reqwest::Response) -> Option<f64> {
     let told = dates::http(response.headers().get(DATE)?.to_str().ok()?)?;
@@ -87,6 +95,8 @@ pub(super) struct Http {
     sessions: HashMap<Who, HeaderValue>,
     /// What the last answer wants of whoever shows no good token.
     challenge: Option<String>,
+    /// How long the last answer asks to wait: it was not the time for that call.
+    asked_to_wait: Option<Duration>,
     /// How far the server's clock is ahead of ours, by the last answer that told the time.
     clock_ahead: Option<f64>,
     /// The session id that came with the last answer.
@@ -118,6 +128,7 @@ impl Http {
             identity_header,
             sessions: HashMap::new(),
             challenge: None,
+            asked_to_wait: None,
             clock_ahead: None,
             issued: None,
             listens_longer: false,
@@ -161,6 +172,7 @@ impl Http {
             match sent {
                 Ok(response) => {
                     self.challenge = challenge_of(&response);
+                    self.asked_to_wait = wait_of(&response);
                     self.clock_ahead = clock_ahead(&response).or(self.clock_ahead);
                     let issued = response.headers().get(headers::SESSION_ID);
                     self.issued = issued.and_then(|id| id.to_str().ok()).map(str::to_owned);
@@ -282,6 +294,11 @@ impl Http {
     /// How many seconds the server's clock is ahead of ours: not at all where it runs on this machine and does not say.
     pub(super) fn clock_ahead(&self) -> Option<f64> {
         self.clock_ahead.or_else(|| self.url.host_str().is_some_and(is_loopback).then_some(0.0))
+    }
+
+    /// How long the last answer asks to wait before the same call.
+    pub(super) fn asked_to_wait(&self) -> Option<Duration> {
+        self.asked_to_wait
     }
 
     /// The challenge of the last answer.

@@ -334,6 +334,14 @@ impl Target {
         }
     }
 
+    /// How long the last answer over HTTP asks to wait before the same call is made again.
+    pub fn asked_to_wait(&self) -> Option<Duration> {
+        match &self.wire {
+            Wire::Http(http) => http.asked_to_wait(),
+            Wire::Stdio(_) => None,
+        }
+    }
+
     /// What the last answer over HTTP wants of whoever shows no good token (`WWW-Authenticate`).
     pub fn challenge(&self) -> Option<&str> {
         match &self.wire {

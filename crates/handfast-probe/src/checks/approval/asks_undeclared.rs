@@ -154,7 +154,7 @@ async fn of_kind(
         format!("asked for {} by a client that did not declare it: {}", kind.word(), trial.clean(&again.said()));
     let mut row = Row::confirmed(&controls, entry, Reason::UndeclaredKindAsked, CHECK.severity, detail);
     row.facts.insert("undeclared".into(), kind.word().into());
-    row.story = vec![first, subject.step];
+    row.story = vec![first, subject.step, after.step];
     Ok(row)
 }
 

@@ -3,8 +3,7 @@
 use super::{ADVICE, Advice, Seen, of_each};
 use crate::{
     check::{Check, Level, Running},
-    checks::{self, handle::handles::ENDERS},
-    clock, cvss,
+    checks, clock, cvss,
     discovery::{Entry, names},
     lifetime, owasp,
     surface::Tool,
@@ -42,7 +41,7 @@ fn look(trial: &Trial<'_, '_>, seen: &Seen<'_>) -> Result<Advice, Halt> {
     };
     let tools = &trial.session.surface.tools;
     if let Some(tool) = tools.iter().find(|tool| ends(tool) && takes_it(tool)) {
-        return Ok(Advice::Followed(format!("{} ends what the handle names", tool.name)));
+        return Ok(Advice::Followed(format!("{} ends what the handle names, by its name", tool.name)));
     }
     // A lifetime may be told by any tool that has to do with the handle.
     let told = tools.iter().filter(|tool| tool.name == seen.tool.name || takes_it(tool));
@@ -58,5 +57,5 @@ fn look(trial: &Trial<'_, '_>, seen: &Seen<'_>) -> Result<Advice, Halt> {
 
 /// By whatever name, and whether it may be called or not.
 fn ends(tool: &Tool) -> bool {
-    tool.destructive.is_some() || names::words(&tool.name).iter().any(|word| ENDERS.contains(&word.as_str()))
+    tool.destructive.is_some() || names::names_an_end(&tool.name)
 }

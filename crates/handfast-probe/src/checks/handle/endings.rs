@@ -93,10 +93,10 @@ pub(in crate::checks) fn wait_for(trial: &Trial<'_, '_>, lifetime: Duration) -> 
         return Ok(wait);
     }
     let detail = format!(
-        "by its own words a handle lives for {} s, and the probe waits for {} s at most (--max-wait {}s lets it)",
+        "by its own words a handle lives for {} s, and the probe waits for {} s at most ({} lets it)",
         lifetime.as_secs(),
         trial.session.max_wait.max(ALWAYS).as_secs(),
-        wait.as_secs() + 1
+        trial.session.option_to_wait(wait)
     );
     Err(Halt::skipped(Reason::NeedsWait, detail))
 }

@@ -23,6 +23,17 @@ pub async fn who_is_served(trial: &mut Trial<'_, '_>, kind: &Kind, callers: &[Wh
     let mut met = Vec::new();
     let mut owners: Option<Answer> = None;
     for &who in callers {
+        // Whoever is refused for who they are not is refused everything.
+        if ![Who::A, Who::Nobody, Who::Anonymous].contains(&who) {
+            match mint(trial, who, kind).await {
+                Ok(Ok(_)) => {}
+                Ok(Err(halt)) | Err(halt) if halt.is_final() => return Err(halt),
+                _ => {
+                    met.push(Met { who: who.label(), outcome: "not live" });
+                    continue;
+                }
+            }
+        }
         // One for each: a use may use a handle up.
         let a = match mint(trial, Who::A, kind).await {
             Ok(Ok(minted)) => minted,

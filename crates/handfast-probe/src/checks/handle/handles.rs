@@ -158,7 +158,7 @@ pub(in crate::checks) fn in_order(
         let has = |known: &[&str]| words.iter().any(|word| known.contains(&word.as_str()));
         let manner = match () {
             // What destroys an object needs one of its own for each use.
-            () if has(&ENDERS) || tool.destructive.is_some() => Manner::Ends,
+            () if names::names_an_end(&tool.name) || tool.destructive.is_some() => Manner::Ends,
             () if tool.read_only || has(&READERS) => Manner::Reads,
             () => Manner::Writes,
         };
@@ -257,27 +257,3 @@ const MOST_MARKS: usize = 6;
 const SHARED: [&str; 7] = ["share", "shared", "sharing", "invite", "invitation", "public", "join"];
 const READERS: [&str; 11] =
     ["get", "read", "show", "view", "list", "describe", "fetch", "find", "status", "summarise", "summarize"];
-pub(in crate::checks) const ENDERS: [&str; 22] = [
-    "close",
-    "end",
-    "finish",
-    "release",
-    "complete",
-    "archive",
-    "submit",
-    "checkout",
-    "cancel",
-    "stop",
-    "leave",
-    "finalize",
-    "finalise",
-    "abort",
-    "expire",
-    "discard",
-    "void",
-    "dispose",
-    "terminate",
-    "withdraw",
-    "retire",
-    "settle",
-];

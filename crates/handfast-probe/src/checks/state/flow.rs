@@ -154,8 +154,12 @@ impl Flow {
         who: Who,
     ) -> Result<(Call, InputRequired, usize), Halt> {
         let is_asked = |answer: &Answer| matches!(answer.disposition, Disposition::Asked(_)) || answer.lost().is_some();
-        let failed = |said: &str| {
-            Halt::errored(Reason::ControlFailed, format!("a call that asked before no longer asks: {said}"))
+        let failed = |said: &str| match who {
+            Who::A => Halt::errored(Reason::ControlFailed, format!("a call that asked before no longer asks: {said}")),
+            _ => Halt::skipped(
+                Reason::SecondIdentityNotLive,
+                format!("{} is not asked what A is asked: {said}", who.label()),
+            ),
         };
         let Some((call, answer)) = self.origin.begin(trial, who, "first-round", is_asked).await? else {
             return Err(failed("no call could be made"));

@@ -94,8 +94,9 @@ impl Scene<'_> {
         let may_wait = trial.session.max_wait.max(NEAR);
         if left > may_wait {
             let detail = format!(
-                "the state says that it ends in {0} s: --max-wait {0}s tells whether it does",
-                left.as_secs() + 1
+                "the state says that it ends in {} s: {} tells whether it does",
+                left.as_secs() + 1,
+                trial.session.option_to_wait(left)
             );
             return Err(Halt::skipped(Reason::NeedsWait, detail));
         }

@@ -12,7 +12,7 @@ use crate::{
     arguments::{self, Wish},
     canary::Canary,
     checks::apart,
-    discovery,
+    discovery::{self, names},
     disposition::Disposition,
     forge,
     identity::Who,
@@ -56,24 +56,41 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<Tool, Halt> {
     // Nothing was answered with a task so far, and the server does not even say that it might be.
     let candidates = match (seen.is_empty(), session.surface.tasks) {
         (true, false) => return Err(none("no call was answered with a task")),
-        (true, true) => session.surface.tools.iter().filter(may_call).take(MOST_TRIED).cloned().collect(),
+        (true, true) => session.surface.tools.iter().filter(may_call).cloned().collect(),
         (false, _) => seen,
     };
-    for tool in candidates {
-        if begin(trial, Who::A, &tool).await?.is_ok() {
-            return Ok(tool);
+    let mut candidates: Vec<Tool> = candidates;
+    // What ends a thing leaves nothing to begin a task about.
+    candidates.sort_by_key(|tool| names::names_an_end(&tool.name));
+    let mut refused = Vec::new();
+    for tool in candidates.into_iter().take(MOST_TRIED) {
+        match begin(trial, Who::A, &tool).await? {
+            Ok(_) => return Ok(tool),
+            Err((false, said)) => refused.push(format!("{}: {said}", tool.name)),
+            Err((true, _)) => {}
         }
     }
-    Err(none("no call was answered with a task"))
+    let detail = match refused.is_empty() {
+        true => "no call was answered with a task".to_owned(),
+        false => format!(
+            "no call was answered with a task, and these were not carried out: {} (a profile gives arguments)",
+            trial.clean(&refused.join("; "))
+        ),
+    };
+    Err(none(&detail))
 }
 
-/// Begins a task as somebody. The inner error says what came instead.
-pub(super) async fn begin(trial: &mut Trial<'_, '_>, who: Who, tool: &Tool) -> Result<Result<Begun, String>, Halt> {
+/// Begins a task as somebody. The inner error says whether it was carried out without one, and what came instead.
+pub(super) async fn begin(
+    trial: &mut Trial<'_, '_>,
+    who: Who,
+    tool: &Tool,
+) -> Result<Result<Begun, (bool, String)>, Halt> {
     let canary = trial.canary(who);
     let fixed = discovery::supply(trial, who, tool, &BTreeMap::new()).await?;
     let wish = Wish { canary: Some(&canary), fixed, optional_text: true };
     let Ok(arguments) = arguments::synthesise(&tool.input, &wish) else {
-        return Ok(Err("no arguments satisfy its schema".to_owned()));
+        return Ok(Err((false, "no arguments satisfy its schema".to_owned())));
     };
     let call = discovery::tool_call(tool, arguments);
     let mut answer = trial.call_once("begin", who, &call).await?;
@@ -87,7 +104,9 @@ pub(super) async fn begin(trial: &mut Trial<'_, '_>, who: Who, tool: &Tool) -> R
     if let Some(halt) = answer.lost() {
         return Err(halt);
     }
-    let Disposition::Task(task) = &answer.disposition else { return Ok(Err(answer.said())) };
+    let Disposition::Task(task) = &answer.disposition else {
+        return Ok(Err((answer.disposition == Disposition::Accepted, answer.said())));
+    };
     let poll = Duration::from_millis(task.poll_interval_ms.unwrap_or(0)).min(LONGEST_PAUSE);
     Ok(Ok(Begun { id: task.id.clone(), canary, step: answer.step, sent, poll }))
 }
@@ -95,7 +114,7 @@ pub(super) async fn begin(trial: &mut Trial<'_, '_>, who: Who, tool: &Tool) -> R
 /// The same where a task has to come: it came before.
 pub(super) async fn begun(trial: &mut Trial<'_, '_>, who: Who, tool: &Tool) -> Result<Begun, Halt> {
     let began = begin(trial, who, tool).await?;
-    began.map_err(|said| {
+    began.map_err(|(_, said)| {
         let detail = format!("a call of {}'s that should begin a task is answered otherwise: {said}", who.label());
         match who {
             Who::A => Halt::errored(Reason::ControlFailed, detail),
