@@ -14,8 +14,9 @@ pub fn destructive(name: &str, description: &str, annotations: &Value) -> Option
         sentence.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect::<Vec<_>>()
     });
     let in_name = name.iter().enumerate().find(|(at, word)| {
-        let money = *word == "send" && name.get(at + 1).is_some_and(|next| next == "money");
-        money || is_destructive(word) || is_ambiguous(word)
+        // `shut_down`, `send_money`, `close_account`: two words that mean more than each.
+        let both = name.get(at + 1).is_some_and(|next| PAIRS.contains(&(word.as_str(), next.as_str())));
+        both || is_destructive(word) || is_ambiguous(word) || NAMED.contains(&word.as_str())
     });
     if let Some((_, word)) = in_name {
         return Some(format!("the word `{word}` in its name"));
@@ -27,8 +28,8 @@ pub fn destructive(name: &str, description: &str, annotations: &Value) -> Option
         }
         words.iter().enumerate().find_map(|(at, word)| {
             let negated = at > 0 && NEGATIONS.contains(&words[at - 1]);
-            let money = *word == "send" && words.get(at + 1) == Some(&"money");
-            let harmful = money || is_destructive(word) || (at == 0 && is_ambiguous(word));
+            let both = words.get(at + 1).is_some_and(|next| PAIRS.contains(&(*word, *next)));
+            let harmful = both || is_destructive(word) || (at == 0 && is_ambiguous(word));
             (harmful && !negated).then(|| format!("the word `{word}` in its description"))
         })
     })
@@ -67,6 +68,38 @@ const VERBS: [&str; 15] = [
     "rollback",
     "refund",
 ];
+/// What harms, done as it is said; in a description it may be told of anything.
+const NAMED: [&str; 13] = [
+    "nuke",
+    "reboot",
+    "restart",
+    "poweroff",
+    "buy",
+    "purchase",
+    "sell",
+    "withdraw",
+    "deactivate",
+    "disable",
+    "ban",
+    "unpublish",
+    "overwrite",
+];
+const PAIRS: [(&str, &str); 14] = [
+    ("send", "money"),
+    ("shut", "down"),
+    ("power", "off"),
+    ("power", "down"),
+    ("factory", "default"),
+    ("factory", "defaults"),
+    ("empty", "trash"),
+    ("clear", "all"),
+    ("close", "account"),
+    ("force", "push"),
+    ("execute", "sql"),
+    ("run", "sql"),
+    ("exec", "sql"),
+    ("place", "order"),
+];
 const PLAIN: [&str; 5] = ["removal", "payment", "payments", "termination", "destruction"];
 const AMBIGUOUS: [&str; 6] = ["format", "transfer", "pay", "wire", "charge", "drop"];
 const ENDINGS: [&str; 9] = ["", "e", "es", "s", "ed", "ing", "ion", "ions", "ation"];
@@ -93,6 +126,17 @@ mod tests {
             "disk.format",
             "remove",
             "erasing",
+            "nuke",
+            "factory_default",
+            "reboot_host",
+            "power_off",
+            "shut_down",
+            "execute_sql",
+            "empty_trash",
+            "withdraw_funds",
+            "buy_item",
+            "close_account",
+            "force_push",
         ] {
             assert!(destructive(harmful, "", &Value::Null).is_some(), "{harmful}");
         }
@@ -106,6 +150,11 @@ mod tests {
             "charger",
             "resettle",
             "formatted_date",
+            "buyers",
+            "power_usage",
+            "close_basket",
+            "account_status",
+            "run_report",
             "list_transfers_report",
         ] {
             let sounds = destructive(harmless, "Returns it in JSON format, by wire.", &Value::Null);

@@ -6,7 +6,7 @@ use handfast_wire::pointer;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::discovery::names;
+use crate::discovery::{emitted::Spot, names};
 
 /// The lifetime that a description states: "expires after 24 hours of inactivity", "lives for one hour".
 pub fn in_text(text: &str) -> Option<Duration> {
@@ -29,14 +29,20 @@ pub fn is_mentioned(text: &str) -> bool {
     in_text(text).is_some() || sentences(text).any(|sentence| KEEPING.is_match(sentence))
 }
 
-/// The lifetime that an answer states beside a handle, at this time in seconds since 1970: `expires_in`, `expires_at`.
-pub fn in_result(result: &Value, now: u64) -> Option<Duration> {
+/// The lifetime that an answer states beside a handle, at this time in seconds since 1970: `expires_in`, `expires_at`. Beside
+/// it stands what is in the same object as the handle, or in one around that: `cache.ttl` is of something else.
+pub fn in_result(result: &Value, spot: &Spot, now: u64) -> Option<Duration> {
     let blocks = result.get("content").and_then(Value::as_array).into_iter().flatten();
     let texts = blocks.filter_map(|block| serde_json::from_str::<Value>(block.get("text")?.as_str()?.trim()).ok());
     result.get("structuredContent").cloned().into_iter().chain(texts).find_map(|data| {
         let members = pointer::scalars(&data, MOST_MEMBERS);
-        members.into_iter().find_map(|(at, value)| in_member(&names::words(&pointer::last(&at)), value, now))
+        let beside = members.into_iter().filter(|(at, _)| spot.stands_within(parent(at)));
+        beside.into_iter().find_map(|(at, value)| in_member(&names::words(&pointer::last(&at)), value, now))
     })
+}
+
+fn parent(at: &str) -> &str {
+    at.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
 fn in_member(name: &[String], value: &Value, now: u64) -> Option<Duration> {
@@ -136,12 +142,12 @@ static DURATION: LazyLock<Regex> = LazyLock::new(|| {
 });
 #[allow(clippy::expect_used)]
 static LIVING: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(expir\w*|lives|live for|lifetime|valid|ttl|time.to.live|retained|retention|kept|keeps?|lasts?|good for|goes away|inactiv\w*|idle|unused|being used|closed automatically|removed automatically|deleted automatically)\b")
+    Regex::new(r"(?i)\b(expir\w*|lives|live for|lifetime|valid|ttl|time.to.live|retention|(kept|keeps?|retained)\W+(\w+\W+){0,4}?(for|up to|at least|about|\d+)|lasts?|good for|goes away|inactiv\w*|idle|unused|being used|closed automatically|removed automatically|deleted automatically)\b")
         .expect("constant pattern")
 });
 #[allow(clippy::expect_used)]
 static OF_CALLS: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(requests?|calls?|rate|limits?|timeouts?|queries|query|commands?|per)\b")
+    Regex::new(r"(?i)\b(requests?|calls?|rate|limits?|timeouts?|queries|query|commands?|per|every|each|intervals?|in sync|sync\w*|replicas?|cach\w+|refresh\w*|links?|urls?)\b")
         .expect("constant pattern")
 });
 #[allow(clippy::expect_used)]
@@ -183,6 +189,10 @@ mod tests {
             "At most 5 requests per 60 seconds are valid.",
             "Calls time out after 30 seconds.",
             "A live view of 3 days.",
+            "All replicas are kept in sync every 2 seconds.",
+            "Copies are kept up to date each 5 minutes.",
+            "The upload link expires in 3 seconds.",
+            "Keeps two notes; 30 days of them are shown.",
             "It lives as long as this process.",
             "",
         ] {
@@ -219,14 +229,21 @@ mod tests {
             ("expires_at", json!("2027-01-15T09:01:00.5+01:00"), 60),
         ] {
             let result = json!({"structuredContent": {"id": "x", member: value}});
-            assert_eq!(in_result(&result, now), Some(Duration::from_secs(lifetime)), "{member}");
+            let beside = Spot::Structured("/id".to_owned());
+            assert_eq!(in_result(&result, &beside, now), Some(Duration::from_secs(lifetime)), "{member}");
+            // One object further out is still of the handle; one beside it is of something else.
+            let around = json!({"structuredContent": {"basket": {"id": "x"}, member: value}});
+            let inside = Spot::Structured("/basket/id".to_owned());
+            assert_eq!(in_result(&around, &inside, now), Some(Duration::from_secs(lifetime)), "{member}");
+            let other = json!({"structuredContent": {"id": "x", "cache": {member: value}}});
+            assert_eq!(in_result(&other, &beside, now), None, "{member}");
         }
         for result in [
             json!({"structuredContent": {"expires": false, "created_at": 1_800_000_060}}),
             json!({"structuredContent": {"expires_at": "2027-01-15T07:00:00Z"}}),
             json!({"ttlMs": 300, "content": []}),
         ] {
-            assert_eq!(in_result(&result, now), None, "{result}");
+            assert_eq!(in_result(&result, &Spot::Structured("/id".to_owned()), now), None, "{result}");
         }
     }
 }

@@ -38,6 +38,19 @@ pub enum Spot {
     Given(Given),
 }
 
+impl Spot {
+    /// Whether the value stands in the object at this pointer, or in one inside of it.
+    pub fn stands_within(&self, object: &str) -> bool {
+        let at = match self {
+            Self::Structured(at) | Self::TextJson { pointer: at, .. } => at.as_str(),
+            Self::Given(Given { json: Some(at), .. }) => at.as_str(),
+            Self::Given(Given { pointer: Some(at), .. }) => at.strip_prefix("/structuredContent").unwrap_or_default(),
+            Self::Given(_) | Self::Text { .. } | Self::Uri(_) => "",
+        };
+        object.is_empty() || at.strip_prefix(object).is_some_and(|rest| rest.starts_with('/'))
+    }
+}
+
 /// A place that a profile names; also the form in which every other place is written into one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Given {

@@ -26,7 +26,10 @@ pub(super) fn takers(surface: &Surface, minter: &Tool, emitted: &Emitted) -> Vec
             if !takes(schema, &emitted.value) {
                 continue;
             }
-            let rank = rank(minter, emitted, &last_name(&argument), &tool.name);
+            let name = last_name(&argument);
+            // The sides of a copy are of the kind of which the tool speaks.
+            let name = if is_a_side_of_a_pair(tool, &name) { "id".to_owned() } else { name };
+            let rank = rank(minter, emitted, &name, &tool.name);
             let itself = tool.name == minter.name;
             if let Some(rank) = rank.filter(|&rank| !itself || rank == BY_NAME) {
                 let entry = Entry::Tool { tool: tool.name.clone(), argument: argument.clone() };
@@ -97,6 +100,27 @@ fn last_name(place: &str) -> String {
             path.split('/').rfind(|part| part.parse::<usize>().is_err()).map(pointer::last).unwrap_or_default()
         }
     }
+}
+
+/// `from` and `to` of `copy_basket`, `source` and `target` of `merge_baskets`: plain texts, both of them, of a tool that takes
+/// two of a kind.
+fn is_a_side_of_a_pair(tool: &Tool, name: &str) -> bool {
+    let Some(other) = PAIRS.iter().find_map(|(one, other)| match name {
+        name if name == *one => Some(*other),
+        name if name == *other => Some(*one),
+        _ => None,
+    }) else {
+        return false;
+    };
+    let takes_two = names::words(&tool.name).first().is_some_and(|verb| VERBS_OF_TWO.contains(&verb.as_str()));
+    let is_plain = |name: &str| {
+        let schema = tool.input.get("properties").and_then(|properties| properties.get(name));
+        schema.is_some_and(|schema| {
+            let kind = schema.get("type").and_then(Value::as_str);
+            kind.is_some_and(|kind| ["string", "integer"].contains(&kind)) && schema.get("format").is_none()
+        })
+    };
+    takes_two && is_plain(name) && is_plain(other)
 }
 
 /// How strongly names say that an argument takes a value; `None` where they do not.
@@ -222,6 +246,16 @@ const BY_TEXT: u8 = 4;
 const BY_URI: u8 = 5;
 /// Names that say nothing of what they name.
 const BARE: [&str; 9] = ["id", "key", "uri", "ref", "token", "number", "uuid", "identifier", "name"];
+const PAIRS: [(&str, &str); 6] = [
+    ("from", "to"),
+    ("source", "target"),
+    ("source", "destination"),
+    ("src", "dst"),
+    ("src", "dest"),
+    ("left", "right"),
+];
+const VERBS_OF_TWO: [&str; 10] =
+    ["copy", "merge", "move", "compare", "diff", "link", "clone", "sync", "combine", "duplicate"];
 const DEEPEST: usize = 2;
 const MOST_PLACES: usize = 200;
 
@@ -347,6 +381,24 @@ mod tests {
         let expected = ["/target/basket_id", "/like/basket_id", "/basket_ids/0", "/basket_ids/1"]
             .map(|at| format!("tools/call merge#{at}"));
         assert_eq!(entries, expected);
+    }
+
+    #[test]
+    fn each_of_two_of_a_kind_takes_a_handle() {
+        let minter = tool("create_basket", json!({"label": {"type": "string"}}));
+        let (string, date) = (json!({"type": "string"}), json!({"type": "string", "format": "date"}));
+        let takers_of = |name: &str, arguments: Value| -> Vec<String> {
+            let surface = Surface { tools: vec![minter.clone(), tool(name, arguments)], ..Surface::default() };
+            let found = emitted(&json!({"structuredContent": {"basket_id": "b-1a2b3c"}}), &[]);
+            takers(&surface, &minter, &found[0]).iter().map(|taker| taker.entry.to_string()).collect()
+        };
+        for [one, other] in [["basket_a", "basket_b"], ["basket_1", "basket_2"], ["from", "to"], ["source", "target"]] {
+            let entries = takers_of("merge_baskets", json!({one: string, other: string}));
+            assert_eq!(entries, [one, other].map(|name| format!("tools/call merge_baskets#{name}")), "{one}");
+        }
+        assert_eq!(takers_of("list_baskets", json!({"from": string, "to": string})), Vec::<String>::new());
+        assert_eq!(takers_of("copy_basket", json!({"from": date, "to": date})), Vec::<String>::new());
+        assert_eq!(takers_of("copy_basket", json!({"from": string})), Vec::<String>::new());
     }
 
     #[test]

@@ -34,10 +34,16 @@ pub fn words(name: &str) -> Vec<String> {
 /// The noun of a handle's name: `basket` of `basket_id`, nothing of `id`.
 pub fn noun(name: &str) -> Vec<String> {
     let mut words = words(name);
-    while words.last().is_some_and(|word| is_suffix(word)) {
+    // `basket_a` and `basket_b`, `basket_from` and `basket_to`: which of several it is says nothing of what it is.
+    while words.last().is_some_and(|word| is_suffix(word) || (words.len() > 1 && names_a_side(word))) {
         words.pop();
     }
     words
+}
+
+/// Whether a word says which of several it is.
+pub fn names_a_side(word: &str) -> bool {
+    SIDES.contains(&word)
 }
 
 /// Whether a name ends like that of a handle: `..._id`, `handle`, `token`, ...
@@ -114,6 +120,10 @@ pub fn abbreviates(prefix: &str, noun: &str) -> bool {
         && prefix.chars().all(|letter| letters.any(|candidate| candidate == letter))
 }
 
+const SIDES: [&str; 22] = [
+    "a", "b", "c", "1", "2", "3", "one", "two", "first", "second", "left", "right", "from", "to", "source", "target",
+    "src", "dst", "dest", "old", "new", "other",
+];
 const ENDERS: [&str; 22] = [
     "close",
     "end",
@@ -176,6 +186,10 @@ mod tests {
         assert_eq!(words("HTTPServerId"), ["http", "server", "id"]);
         assert_eq!(noun("basket_session_id"), ["basket"]);
         assert!(noun("id").is_empty());
+        for side in ["basket_a", "basketB", "basket_1", "basket_id_2", "basket_from", "source_basket_id"] {
+            assert_eq!(noun(side).last().map(String::as_str), Some("basket"), "{side}");
+        }
+        assert_eq!(noun("to"), ["to"]);
     }
 
     #[test]

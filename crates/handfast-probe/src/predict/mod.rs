@@ -132,9 +132,12 @@ impl Habit {
         match self {
             Self::ObjectIds => "each id is the time, what stays the same, and a counter".to_owned(),
             Self::Digests(algorithm) => format!("each id is the {algorithm} of what its caller said"),
-            Self::Steps(view, _, step) => format!("each id{} is {step} more than the last", view.how),
-            Self::Near(view, _) => {
-                format!("each id{} is a little more than the last, as counters and clocks are", view.how)
+            Self::Steps(view, series, step) => {
+                format!("each id{} is {step} {} than the last", view.how, series.direction())
+            }
+            Self::Near(view, series) => {
+                let direction = series.direction();
+                format!("each id{} is a little {direction} than the last, as counters and clocks are", view.how)
             }
         }
     }

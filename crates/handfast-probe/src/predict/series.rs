@@ -9,6 +9,8 @@ pub(super) struct Series {
     /// Digits, where all numbers have as many.
     width: usize,
     numbers: Vec<u128>,
+    /// They count down.
+    falls: bool,
 }
 
 impl Series {
@@ -42,13 +44,20 @@ impl Series {
         let numbers: Option<Vec<u128>> = digits.iter().map(|digits| u128::from_str_radix(digits, radix).ok()).collect();
         let width = digits.first().map_or(0, |first| first.len());
         let width = if digits.iter().all(|digits| digits.len() == width) { width } else { 0 };
+        let numbers = numbers?;
         Some(Self {
             prefix: first[..before].to_owned(),
             suffix: first[first.len() - after..].to_owned(),
             radix,
             width,
-            numbers: numbers?,
+            falls: numbers.windows(2).all(|pair| pair[1] < pair[0]),
+            numbers,
         })
+    }
+
+    /// `more`, or `less` where they count down.
+    pub(super) fn direction(&self) -> &'static str {
+        if self.falls { "less" } else { "more" }
     }
 
     /// Whether there is anything to foretell by: one step, or small ones.
@@ -89,16 +98,18 @@ impl Series {
         self.steps().into_iter().flatten().fold(0, divisor).max(1)
     }
 
-    /// The steps, where every number is greater than the one before.
+    /// The steps, where every number is greater than the one before, or every one less.
     fn steps(&self) -> Option<Vec<u128>> {
-        let steps = self.numbers.windows(2).map(|pair| pair[1].checked_sub(pair[0]).filter(|step| *step > 0));
+        let step = |pair: &[u128]| if self.falls { pair[0].checked_sub(pair[1]) } else { pair[1].checked_sub(pair[0]) };
+        let steps = self.numbers.windows(2).map(|pair| step(pair).filter(|step| *step > 0));
         steps.collect::<Option<Vec<u128>>>().filter(|steps| steps.len() >= FEWEST)
     }
 
     /// The id `by` after this one; `None` where this one is none of the series.
     pub(super) fn after(&self, id: &str, by: u128) -> Option<String> {
         let digits = id.strip_prefix(self.prefix.as_str())?.strip_suffix(self.suffix.as_str())?;
-        let next = u128::from_str_radix(digits, self.radix).ok()?.checked_add(by)?;
+        let last = u128::from_str_radix(digits, self.radix).ok()?;
+        let next = if self.falls { last.checked_sub(by)? } else { last.checked_add(by)? };
         let (width, upper) = (self.width, digits.chars().any(|c| c.is_ascii_uppercase()));
         let written = match (self.radix, upper) {
             (10, _) => format!("{next:0width$}"),
@@ -116,6 +127,7 @@ impl Series {
         };
         match (number(id), number(last)) {
             (Some(next), Some(last)) => {
+                let (last, next) = if self.falls { (next, last) } else { (last, next) };
                 let unit = self.unit();
                 next > last && (next - last) % unit == 0 && (next - last) / unit <= most
             }
@@ -137,6 +149,16 @@ mod tests {
 
     fn series(ids: &[&str]) -> Option<Series> {
         Series::of(&ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn what_counts_down_has_a_step_as_well() {
+        let down = series(&["s-905", "s-904", "s-903", "s-902", "s-901", "s-900"]).expect("a series");
+        assert_eq!(down.step(), Some(1));
+        assert_eq!(down.after("s-900", 1).as_deref(), Some("s-899"));
+        assert!(down.follows("s-890", "s-900", 10) && !down.follows("s-901", "s-900", 10));
+        let mixed = series(&["s-905", "s-904", "s-906", "s-902", "s-901", "s-900"]).expect("a series");
+        assert_eq!(mixed.step(), None);
     }
 
     #[test]

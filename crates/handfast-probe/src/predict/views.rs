@@ -20,11 +20,19 @@ pub(super) const VIEWS: [View; 7] = [
     View { how: "", read: |id| Some(id.to_owned()) },
     View { how: ", read as base64 of a text", read: text_in_base64 },
     View { how: ", read as base64 of a number", read: number_in_base64 },
-    View { how: ", read as a number in base 36", read: number_in_base36 },
-    View { how: ", read as a number in base 62", read: |id| number_in(id, UPPER_FIRST) },
-    View { how: ", read as a number in base 62", read: |id| number_in(id, LOWER_FIRST) },
+    View { how: ", read as a number in base 36", read: |id| of_its_end(id, number_in_base36) },
+    View { how: ", read as a number in base 62", read: |id| of_its_end(id, |end| number_in(end, UPPER_FIRST)) },
+    View { how: ", read as a number in base 62", read: |id| of_its_end(id, |end| number_in(end, LOWER_FIRST)) },
     View { how: ", read as a digest of a small number", read: digests::small_number },
 ];
+
+/// `bsk_0k3f` is a name and a number.
+fn of_its_end(id: &str, read: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let start = id
+        .rfind(|c: char| !c.is_ascii_alphanumeric())
+        .map_or(0, |at| at + id[at..].chars().next().map_or(1, char::len_utf8));
+    Some(format!("{}{}", &id[..start], read(&id[start..])?))
+}
 
 fn text_in_base64(id: &str) -> Option<String> {
     String::from_utf8(bytes_of(id)?).ok().filter(|text| text.chars().all(is_printable))
@@ -83,6 +91,16 @@ mod tests {
         assert_eq!(number_in("1a", LOWER_FIRST).as_deref(), Some("00000000000000000000000000000048"));
         for other in ["", "a-1", "zzzzzzzzzzzzzzzzzzzzzzzz"] {
             assert_eq!(number_in(other, UPPER_FIRST), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_number_behind_a_name_is_read() {
+        let read = |id| of_its_end(id, number_in_base36);
+        assert_eq!(read("bsk_10").as_deref(), Some("bsk_00000000000000000000000000000024"));
+        assert_eq!(read("10"), number_in_base36("10"));
+        for other in ["", "bsk_", "bsk_é", "bsk_A1"] {
+            assert_eq!(read(other), None, "{other}");
         }
     }
 

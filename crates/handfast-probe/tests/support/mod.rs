@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test file uses its part of this")]
 
 pub(crate) mod front;
+pub(crate) mod mini;
 
 use std::time::Duration;
 

@@ -45,7 +45,8 @@ fn look(trial: &Trial<'_, '_>, seen: &Seen<'_>) -> Result<Advice, Halt> {
     }
     // A lifetime may be told by any tool that has to do with the handle.
     let told = tools.iter().filter(|tool| tool.name == seen.tool.name || takes_it(tool));
-    let beside = seen.minted.answer.result().and_then(|result| lifetime::in_result(result, clock::unix_seconds()));
+    let result = seen.minted.answer.result();
+    let beside = result.and_then(|result| lifetime::in_result(result, &seen.kind.spot, clock::unix_seconds()));
     if beside.is_some() || told.into_iter().any(|tool| lifetime::is_mentioned(&tool.description)) {
         return Ok(Advice::Followed("what the handle names ends by itself".to_owned()));
     }

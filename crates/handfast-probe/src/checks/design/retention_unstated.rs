@@ -33,7 +33,8 @@ fn run<'r>(trial: &'r mut Trial<'_, '_>) -> Running<'r> {
 
 fn look(_: &Trial<'_, '_>, seen: &Seen<'_>) -> Result<Advice, Halt> {
     let name = &seen.tool.name;
-    let beside = seen.minted.answer.result().and_then(|result| lifetime::in_result(result, clock::unix_seconds()));
+    let result = seen.minted.answer.result();
+    let beside = result.and_then(|result| lifetime::in_result(result, &seen.kind.spot, clock::unix_seconds()));
     Ok(match beside {
         _ if lifetime::is_mentioned(&seen.tool.description) => {
             Advice::Followed(format!("{name} says how long what it makes is kept"))

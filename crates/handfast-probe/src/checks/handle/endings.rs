@@ -79,7 +79,7 @@ pub(in crate::checks) async fn end(trial: &mut Trial<'_, '_>, ender: &Entry, obj
 pub(in crate::checks) fn lifetime_of(trial: &Trial<'_, '_>, kind: &Kind, minted: Option<&Answer>) -> Option<Duration> {
     let tool = trial.session.surface.tool(&kind.mint)?;
     let result = minted.and_then(Answer::result);
-    lifetime::in_text(&tool.description).or_else(|| lifetime::in_result(result?, clock::unix_seconds()))
+    lifetime::in_text(&tool.description).or_else(|| lifetime::in_result(result?, &kind.spot, clock::unix_seconds()))
 }
 
 /// How long to wait for the end of a lifetime, where that is allowed.

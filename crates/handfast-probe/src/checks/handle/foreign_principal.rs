@@ -2,8 +2,8 @@
 //! tested; this file is that text, step by step.
 
 mod exchange;
-mod mirror;
 mod one_shot;
+mod otherwise;
 mod witness;
 
 use super::{
@@ -168,10 +168,10 @@ async fn of_kind(
         let is_refuted = row.verdict == Verdict::Refuted;
         rows.push(row);
         if is_refuted {
-            match mirror::of_entry(trial, &experiment, &entry).await {
-                Ok(row) => rows.extend(row),
+            match otherwise::of_entry(trial, &experiment, &entry).await {
+                Ok(further) => rows.extend(further),
                 Err(halt) if halt.is_final() => return Err(halt),
-                Err(halt) => rows.push(Row::halted(&format!("{entry} (header)"), halt)),
+                Err(halt) => rows.push(Row::halted(&entry.to_string(), halt)),
             }
         }
     }

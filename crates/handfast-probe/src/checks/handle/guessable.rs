@@ -85,6 +85,12 @@ async fn of_kind(
         Finding::NoHabit => {
             let choice = Choice::of(&ids);
             let bits = choice.bits;
+            if bits < GUESSED_BITS {
+                let detail = format!(
+                    "no rule is known by which the handles are made, but the part in which {SAMPLE} of them differ has no more than {bits:.0} bits: they can be tried out"
+                );
+                return Err(Halt::skipped(Reason::FewIdsPossible, detail));
+            }
             if bits < FEWEST_BITS {
                 let text = format!(
                     "the part in which {SAMPLE} handles differ has no more than {bits:.0} bits: they can be tried out"
@@ -180,5 +186,7 @@ impl Guess {
     }
 }
 
+/// Fewer can be tried out, one after the other.
+const GUESSED_BITS: f64 = 32.0;
 /// As many as the Session Management Cheat Sheet of OWASP asks for.
 const FEWEST_BITS: f64 = 64.0;

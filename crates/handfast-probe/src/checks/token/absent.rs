@@ -5,6 +5,7 @@ use crate::{
     checks, cvss,
     identity::Who,
     owasp,
+    target::Call,
     trial::Trial,
     verdict::{Halt, Judgement, Negative, Observation, Reason, Row, Severity, Verdict},
 };
@@ -73,7 +74,9 @@ async fn unless_public(trial: &mut Trial<'_, '_>, first: &Door, row: Row) -> Res
     let mut refused = Some(row.clone()).filter(|row| row.verdict == Verdict::Refuted);
     // Where the first is refused, what else is open is worth a look, and no more.
     let most = if row.verdict == Verdict::Confirmed { usize::MAX } else { MOST_LOOKS };
-    let others = scene::harmless(trial).into_iter().filter(|call| *call != first.call).take(most);
+    // What a run calls anyway, of those that change something, as far as it has arguments for it.
+    let others: Vec<Call> = scene::harmless(trial).into_iter().chain(scene::mints(trial)).collect();
+    let others = others.into_iter().filter(|call| *call != first.call).take(most);
     for call in others {
         let door = match scene::enter_with(trial, call).await {
             Ok(door) => door,
@@ -119,7 +122,9 @@ async fn beside_a_bad_one(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> 
     let subject = scene::subject(trial, &door, Who::Nobody).await?;
     scene::is_no_guest(&door, &subject)?;
     let what = "a caller without a token, while a bad one is refused,";
-    let words = Words { taken: Reason::NoTokenNeeded, severity: STRONGER.severity, what };
+    // A listing may be meant for everybody.
+    let severity = if door.call.method == "tools/call" { STRONGER.severity } else { Severity::Medium };
+    let words = Words { taken: Reason::NoTokenNeeded, severity, what };
     let row = scene::row(trial, &door, &controls, &subject, &words);
     match row.verdict {
         Verdict::Confirmed => unless_public(trial, &door, row).await,

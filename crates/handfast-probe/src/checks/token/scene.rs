@@ -7,6 +7,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::{
+    arguments::{self, Wish},
     discovery,
     disposition::Disposition,
     errand,
@@ -161,6 +162,21 @@ pub(super) fn harmless(trial: &Trial<'_, '_>) -> Vec<Call> {
     if calls.is_empty() { vec![Call::new("tools/list", Object::new())] } else { calls }
 }
 
+/// Calls by which something is made that the run makes anyway.
+pub(super) fn mints(trial: &mut Trial<'_, '_>) -> Vec<Call> {
+    let kinds: Vec<String> = trial.session.map.kinds.iter().map(|kind| kind.mint.clone()).collect();
+    let mut calls = Vec::new();
+    for name in kinds.into_iter().take(MOST_MINTS) {
+        let Some(tool) = trial.session.surface.tool(&name).cloned() else { continue };
+        let canary = trial.canary(Who::A);
+        let fixed = trial.session.profile.fixed(&name);
+        let wish = Wish { canary: Some(&canary), fixed, optional_text: true };
+        calls.extend(arguments::synthesise(&tool.input, &wish).map(|arguments| discovery::tool_call(&tool, arguments)));
+    }
+    calls
+}
+
+const MOST_MINTS: usize = 2;
 /// How many calls are tried at most.
 const MOST_HARMLESS: usize = 6;
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    super::handles::{Minted, use_handle},
+    super::handles::{Minted, mint, use_handle},
     Experiment,
 };
 use crate::{
@@ -223,34 +223,40 @@ impl Doubt<'_> {
             .map(|value| format!("the value `{value}` that A's handle brings to A, and B's own handle never brings")))
     }
 
-    /// Whether A's view of its object stands still until B uses A's handle, and then changes.
+    /// Whether A's view of its object stands still until B uses A's handle, and then changes: of two fresh objects, and not
+    /// with the time that B's use of its own takes.
     async fn changed(&self, trial: &mut Trial<'_, '_>, experiment: &Experiment<'_>) -> Result<Option<String>, Halt> {
         let Some(viewer) = experiment.viewer.as_ref().filter(|viewer| *viewer != self.entry) else { return Ok(None) };
-        let (a, forged) = (&experiment.handles.a.handle, &experiment.handles.forged);
-        let mut views: Vec<Value> = Vec::new();
-        for step in ["owner-view", "owner-view", "forged-handle", "owner-view", "subject-again", "owner-view"] {
-            match step {
-                "forged-handle" => drop(use_handle(trial, step, Who::B, self.entry, forged).await?),
-                "subject-again" => drop(use_handle(trial, step, Who::B, self.entry, a).await?),
-                _ => {
-                    let (view, _) = use_handle(trial, step, Who::A, viewer, a).await?;
-                    views.extend(view.result().cloned());
-                }
+        let (b, forged) = (&experiment.handles.b.handle, &experiment.handles.forged);
+        for _ in 0..OBJECTS {
+            let Ok(fresh) = mint(trial, Who::A, experiment.kind).await? else { return Ok(None) };
+            let mut views: Vec<Value> = Vec::new();
+            for step in ["owner-view", "forged-handle", "stranger-own-again", "stranger-own-again", "subject-again"] {
+                let (who, handle) = match step {
+                    "forged-handle" => (Who::B, forged),
+                    "stranger-own-again" => (Who::B, b),
+                    "subject-again" => (Who::B, &fresh.handle),
+                    _ => (Who::A, &fresh.handle),
+                };
+                let at = if who == Who::A { viewer } else { self.entry };
+                let (seen, _) = use_handle(trial, step, who, at, handle).await?;
+                views.extend(seen.result().filter(|_| who == Who::A).cloned());
+                let (view, _) = use_handle(trial, "owner-view", Who::A, viewer, &fresh.handle).await?;
+                views.extend(view.result().cloned());
+            }
+            let [still @ .., last, after] = &views[..] else { return Ok(None) };
+            if still.len() + 2 != VIEWS || last == after || still.iter().any(|view| view != last) {
+                return Ok(None);
             }
         }
-        Ok(match &views[..] {
-            [first, second, after_forged, after_b]
-                if first == second && second == after_forged && after_forged != after_b =>
-            {
-                Some(format!(
-                    "an effect on A's object: A's own view by {viewer} changes with B's use, and not with a forged one"
-                ))
-            }
-            _ => None,
-        })
+        let marker = "an effect on A's object: A's own view by";
+        Ok(Some(format!("{marker} {viewer} changes with B's use, and with nothing else that B does there")))
     }
 }
 
+/// How many objects have to show a change, and how often each is looked at.
+const OBJECTS: usize = 2;
+const VIEWS: usize = 6;
 const REPETITIONS: usize = 3;
 const SHORTEST_NAME: usize = 3;
 const COMMON: [&str; 10] = ["demo", "guest", "user", "admin", "test", "local", "default", "public", "system", "root"];

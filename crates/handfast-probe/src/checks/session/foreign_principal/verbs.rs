@@ -25,7 +25,7 @@ pub(super) async fn served(
 ) -> Result<Row, Halt> {
     let is_listing = asked.call.method.ends_with("/list");
     let (what, severity, worth) = match verb {
-        Verb::Get => ("stream", Severity::Medium, "B hears what is meant for A"),
+        Verb::Get => ("stream", Severity::Medium, "B may hear what is meant for A"),
         _ if is_listing => ("listing", Severity::Low, "the id alone decides"),
         _ => ("answer", Severity::Medium, "the id alone decides"),
     };
