@@ -19,7 +19,7 @@ use crate::{
     canary::{Canaries, Canary},
     checks::state::origins::Asking,
     clock::Deadline,
-    discovery::{Map, emitted, names},
+    discovery::{Map, emitted},
     disposition::{self, Disposition, Unclear},
     errand::Errand,
     evidence::Step,
@@ -342,7 +342,6 @@ impl<'t, 'p> Trial<'t, 'p> {
         }
         let sent = strings_in(&Value::Object(call.params.clone()));
         self.note_minted(who, call, &reply, &sent);
-        self.note_ended(call, &sent);
         let answer = Answer {
             reply,
             disposition,
@@ -369,14 +368,6 @@ impl<'t, 'p> Trial<'t, 'p> {
         for (kind, handle) in minted {
             self.shorten(&handle);
             self.session.minted.push((who, kind, handle));
-        }
-    }
-
-    /// What was handed to a tool that ends things fills no other argument any more.
-    fn note_ended(&mut self, call: &Call, sent: &[String]) {
-        let name = call.params.get("name").and_then(Value::as_str).unwrap_or_default();
-        if names::names_an_end(name) {
-            self.session.purse.retain(|_, handle| !sent.contains(&emitted::text_of(handle)));
         }
     }
 

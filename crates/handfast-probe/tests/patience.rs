@@ -34,11 +34,12 @@ async fn put_off(twin: &str, headers: Vec<(&'static str, String)>) -> (Report, u
 
 #[tokio::test]
 async fn a_call_that_is_put_off_is_made_again() {
-    for (twin, expected) in [("sound", "refuted handle-bound"), ("one-door", "confirmed handle-not-bound high")] {
+    for (twin, expected) in [("sound", "refuted handle-bound"), ("flawed", "confirmed handle-not-bound high")] {
         let (report, refused) = put_off(twin, vec![("retry-after", "0".to_owned())]).await;
 
         assert!(refused > 3, "{refused}");
-        assert_eq!(verdict(check(&report, HANDLE)), expected, "{twin}: {}", check(&report, HANDLE).detail);
+        let said = verdict(check(&report, HANDLE));
+        assert!(said.starts_with(expected), "{twin}: {said}: {}", check(&report, HANDLE).detail);
     }
 }
 

@@ -169,7 +169,6 @@ async fn names_that_the_server_does_not_know_are_errors_and_not_findings() {
     for text in [
         rule(place, &["tools/call no_such_tool#workspace_id"]),
         rule(place, &["resources/read nothing://{x}#x"]),
-        rule(place, &[READ]).replace("open_workspace", "no_such_tool"),
     ] {
         let report = with_profile("flawed", &text).await;
 
@@ -179,6 +178,18 @@ async fn names_that_the_server_does_not_know_are_errors_and_not_findings() {
             verdict(check(&report, HANDLE))
         );
     }
+}
+
+#[tokio::test]
+async fn a_tool_that_mints_and_is_not_listed_is_a_slip_of_the_pen() {
+    let served = served("flawed", Answers::Json).await;
+    let mut run = run_on(&served.url());
+    let text = rule("pointer = \"/structuredContent/workspace_id\"", &[READ]).replace("open_workspace", "no_such_tool");
+    run.profile = Profile::parse(&text).expect("a profile");
+
+    let refused = run.probe(&|_| {}).await.expect_err("nothing can be tested so");
+
+    assert!(refused.to_string().contains("`no_such_tool`"), "{refused}");
 }
 
 #[tokio::test]

@@ -303,6 +303,7 @@ async fn a_call_for_everybody_is_no_open_door() {
                     "resultType": "complete", "content": [{"type": "text", "text": "12:00"}], "isError": false
                 }))
             }
+            ("tools/call", "open_workspace") if also => Act::As("alice"),
             _ => Act::Forward,
         })
     };

@@ -12,6 +12,7 @@ mod replayed;
 mod rounds;
 mod spliced;
 mod tampered;
+mod view;
 
 use crate::check::Check;
 

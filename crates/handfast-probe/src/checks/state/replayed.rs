@@ -18,6 +18,7 @@ use super::{
     flow::{Flow, Outcome, Played, story},
     loan::{Waiting, soft},
     rounds::{self, Rounds},
+    view::View,
 };
 
 /// The check.
@@ -124,11 +125,13 @@ async fn of_round(
     }
 }
 
-/// Uses of one object, as its answers count them.
+/// Uses of one object, as its answers count them, or what shows the object.
 struct Counting {
     counters: Counters,
     /// The call on that object; none where it is used up, or nothing is counted.
     call: Option<crate::target::Call>,
+    /// Where the count stands, if not in the answers.
+    view: Option<View>,
 }
 
 impl Counting {
@@ -136,19 +139,39 @@ impl Counting {
     async fn begin(trial: &mut Trial<'_, '_>, flow: &Flow) -> Result<Self, Halt> {
         let one = flow.wait_afresh(trial, Who::A).await?;
         let call = one.call.clone();
-        let mut uses = vec![flow.present(trial, "untouched-flow", Who::A, &one, &call).await?];
-        uses.extend(soft(flow.carry_out(trial, Who::A, &call).await)?);
-        if let Some(forged) = soft(flow.wait_on(trial, Who::A, &call).await)? {
-            flow.present(trial, "random-state", Who::A, &forged.forged()?, &call).await?;
+        let view = View::of(trial, &call);
+        let (mut uses, mut views) = (Vec::new(), Vec::new());
+        for number in 0..3 {
+            let used = match number {
+                0 => Some(flow.present(trial, "untouched-flow", Who::A, &one, &call).await?),
+                _ => soft(flow.carry_out(trial, Who::A, &call).await)?,
+            };
+            uses.extend(used.and_then(|played| played.answer.result().cloned()));
+            if number == 1
+                && let Some(forged) = soft(flow.wait_on(trial, Who::A, &call).await)?
+            {
+                flow.present(trial, "random-state", Who::A, &forged.forged()?, &call).await?;
+            }
+            if let Some(view) = &view {
+                views.extend(view.look(trial).await?);
+            }
         }
-        uses.extend(soft(flow.carry_out(trial, Who::A, &call).await)?);
-        let results: Vec<&Value> = uses.iter().filter_map(|played| played.answer.result()).collect();
-        let counters = match results[..] {
+        let of = |seen: &[Value]| match seen {
             [first, second, third] => Counters::of([first, second, third]),
             _ => Counters::default(),
         };
+        let (told, shown) = (of(&uses), of(&views));
+        let (counters, view) = if told.is_empty() { (shown, view) } else { (told, None) };
         let call = (!counters.is_empty()).then_some(call);
-        Ok(Self { counters, call })
+        Ok(Self { counters, call, view })
+    }
+
+    /// What the count is read in after a use.
+    async fn reading(&self, trial: &mut Trial<'_, '_>, used: &Played) -> Result<Option<Value>, Halt> {
+        match &self.view {
+            Some(view) => view.look(trial).await,
+            None => Ok(used.answer.result().cloned()),
+        }
     }
 }
 
@@ -166,7 +189,8 @@ impl Scene<'_> {
             return Ok((self.flow.wait_afresh(trial, Who::A).await?, Counters::default()));
         };
         let now = self.flow.carry_out(trial, Who::A, call).await?;
-        let counters = now.answer.result().map(|result| self.counting.counters.from_here(result)).unwrap_or_default();
+        let reading = self.counting.reading(trial, &now).await?;
+        let counters = reading.map(|result| self.counting.counters.from_here(&result)).unwrap_or_default();
         Ok((self.flow.wait_on(trial, Who::A, call).await?, counters))
     }
 
@@ -216,7 +240,9 @@ impl Scene<'_> {
             return Ok(None);
         }
         let after = soft(self.flow.carry_out(trial, Who::A, &issued.call).await)?;
-        Ok(match after.and_then(|played| counters.uses_until(played.answer.result()?)) {
+        let Some(after) = after else { return Ok(None) };
+        let reading = self.counting.reading(trial, &after).await?;
+        Ok(match reading.and_then(|result| counters.uses_until(&result)) {
             Some(2) => Some(Effect::Nothing),
             Some(3) => Some(Effect::Counted),
             _ => None,

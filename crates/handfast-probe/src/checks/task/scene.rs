@@ -63,11 +63,16 @@ pub(super) async fn find(trial: &mut Trial<'_, '_>) -> Result<Tool, Halt> {
     // What ends a thing leaves nothing to begin a task about.
     candidates.sort_by_key(|tool| names::names_an_end(&tool.name));
     let mut refused = Vec::new();
+    // Nothing is tried on what was ended before.
+    trial.session.purse.clear();
     for tool in candidates.into_iter().take(MOST_TRIED) {
         match begin(trial, Who::A, &tool).await? {
             Ok(_) => return Ok(tool),
             Err((false, said)) => refused.push(format!("{}: {said}", tool.name)),
             Err((true, _)) => {}
+        }
+        if names::names_an_end(&tool.name) {
+            trial.session.purse.clear();
         }
     }
     let detail = match refused.is_empty() {

@@ -24,6 +24,8 @@ pub(super) struct Pair<'p> {
     own: BTreeSet<String>,
     others: BTreeSet<String>,
     honest: [Option<&'p Value>; 2],
+    /// The two are calls of different tools, prompts or resources.
+    of_two_tools: bool,
 }
 
 impl<'p> Pair<'p> {
@@ -41,6 +43,7 @@ impl<'p> Pair<'p> {
             own: own.difference(&others).cloned().collect(),
             others: others.difference(&own).cloned().collect(),
             honest,
+            of_two_tools: calls[0].title() != calls[1].title(),
         }
     }
 
@@ -54,6 +57,10 @@ impl<'p> Pair<'p> {
         }
         let shows =
             |values: &BTreeSet<String>| values.iter().any(|value| marker::find_name(result, value, &[]).is_some());
+        // Who speaks of its own work has done it, with whatever the state told it.
+        if self.of_two_tools && self.speaks_as_the_other(result) {
+            return Whose::Others("words");
+        }
         match (shows(&self.own), shows(&self.others), self.form(result)) {
             (false, true, Whose::Unknown | Whose::Others(_)) | (false, false, Whose::Others(_)) => {
                 Whose::Others("answer")
@@ -61,6 +68,13 @@ impl<'p> Pair<'p> {
             (true, false, Whose::Unknown | Whose::Own) | (false, false, Whose::Own) => Whose::Own,
             _ => Whose::Unknown,
         }
+    }
+
+    /// Whether an answer has all the words that only the other tool uses, and none that only the own one does.
+    fn speaks_as_the_other(&self, result: &Value) -> bool {
+        let [Some(own), Some(others)] = self.honest.map(|honest| honest.map(words)) else { return false };
+        let (said, of_others) = (words(result), &others - &own);
+        !of_others.is_empty() && of_others.is_subset(&said) && said.is_disjoint(&(&own - &others))
     }
 
     /// Whose answer it is by its form, where the two have different ones.
@@ -72,6 +86,16 @@ impl<'p> Pair<'p> {
             _ => Whose::Unknown,
         }
     }
+}
+
+/// The words of an answer, but for those with a digit in them: these are values.
+fn words(result: &Value) -> BTreeSet<String> {
+    let text = marker::visible_text(result).to_lowercase();
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-');
+    words
+        .filter(|word| word.len() >= SHORTEST && !word.bytes().any(|byte| byte.is_ascii_digit()))
+        .map(str::to_owned)
+        .collect()
 }
 
 const SHORTEST: usize = 3;
