@@ -71,6 +71,7 @@ struct Budget {
     calls_made: usize,
     deadline: Deadline,
     silent_in_a_row: usize,
+    put_off_in_a_row: usize,
 }
 
 /// An answer, what it means, and what was sent to get it.
@@ -178,7 +179,13 @@ impl<'p> Session<'p> {
             answered_by_task: BTreeSet::new(),
             minting: Vec::new(),
             max_wait: run.max_wait,
-            budget: Budget { calls_left: run.max_calls, calls_made: 0, deadline, silent_in_a_row: 0 },
+            budget: Budget {
+                calls_left: run.max_calls,
+                calls_made: 0,
+                deadline,
+                silent_in_a_row: 0,
+                put_off_in_a_row: 0,
+            },
             progress,
         }
     }
@@ -373,7 +380,6 @@ impl<'t, 'p> Trial<'t, 'p> {
 
     /// Sends a call. "Not now" (429) is no answer to it: where the server says when, it is made again then.
     async fn send(&mut self, who: Who, call: &Call) -> Result<Reply, Halt> {
-        let mut patience = MOST_PATIENCE;
         loop {
             let left = self.allowance()?;
             let sent = tokio::time::timeout(left, self.session.target.send(who, call)).await;
@@ -381,11 +387,21 @@ impl<'t, 'p> Trial<'t, 'p> {
             self.note_silence(&reply);
             let left = self.session.budget.deadline.left().unwrap_or_default();
             let asked = self.session.target.asked_to_wait().filter(|_| reply.status == Some(429));
-            match asked.filter(|wait| *wait <= LONGEST_PAUSE && *wait < left && patience > 0) {
-                Some(wait) => tokio::time::sleep(wait).await,
-                None => return Ok(reply),
+            let budget = &mut self.session.budget;
+            match asked.filter(|wait| *wait <= LONGEST_PAUSE && *wait < left && budget.put_off_in_a_row < MOST_PATIENCE)
+            {
+                Some(wait) => {
+                    budget.put_off_in_a_row += 1;
+                    tokio::time::sleep(wait).await;
+                }
+                None => {
+                    // Whom a server has put off so often in vain it puts off for good.
+                    if asked.is_none() {
+                        budget.put_off_in_a_row = 0;
+                    }
+                    return Ok(reply);
+                }
             }
-            patience -= 1;
         }
     }
 
@@ -551,7 +567,7 @@ const MOST_SILENCE: usize = 2;
 const MOST_ROUNDS: usize = 6;
 const MOST_LOOKS: usize = 100;
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How often one call is put off.
-const MOST_PATIENCE: usize = 5;
+/// How often a call is made again that was put off.
+const MOST_PATIENCE: usize = 4;
 const SHOWN_ARGUMENT: usize = 120;
 const SHOWN_ANSWER: usize = 300;

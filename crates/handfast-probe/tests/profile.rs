@@ -166,10 +166,9 @@ async fn every_kind_of_entry_point_can_be_named() {
 #[tokio::test]
 async fn names_that_the_server_does_not_know_are_errors_and_not_findings() {
     let place = "pointer = \"/structuredContent/workspace_id\"";
-    for text in [
-        rule(place, &["tools/call no_such_tool#workspace_id"]),
-        rule(place, &["resources/read nothing://{x}#x"]),
-    ] {
+    for text in
+        [rule(place, &["tools/call no_such_tool#workspace_id"]), rule(place, &["resources/read nothing://{x}#x"])]
+    {
         let report = with_profile("flawed", &text).await;
 
         assert!(

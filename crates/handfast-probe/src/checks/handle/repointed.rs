@@ -66,6 +66,8 @@ async fn of_kind(
 
     // Whose objects come next: a number that is free again may go to anybody.
     let mut found = Vec::new();
+    // What A had was given to B as well.
+    let mut free_for_all = false;
     let mut said = String::new();
     let mut steps = vec![owner.view.step];
     for next in [Who::B, Who::A] {
@@ -87,10 +89,11 @@ async fn of_kind(
         let again = showing.show(trial, "subject-again", Who::A, &object.handle).await?;
         steps.extend([object.answer.step, answer.step]);
         said = answer.said();
+        let given_again = later.iter().any(|one| one.handle == object.handle);
+        free_for_all |= next == Who::B && given_again;
         match [leads_to(&answer, &later)?, leads_to(&again, &later)?] {
-            // A name of A's own that A is given again, and nobody else: no wonder that it leads to what has it now.
-            [Some(_), Some(_)]
-                if next == Who::A && found.is_empty() && later.iter().any(|one| one.handle == object.handle) => {}
+            // A name of A's own, which nobody else is ever given: no wonder that it leads to what has it now.
+            [Some(_), Some(_)] if next == Who::A && given_again && !free_for_all => {}
             [Some(marker), Some(_)] => found.push((next, later, marker)),
             [None, None] => {}
             _ => return Err(Halt::errored(Reason::Unstable, "the handle led elsewhere once, and once not")),
