@@ -43,9 +43,9 @@ impl Marks {
 impl Counters {
     /// From the answers to three uses in a row.
     pub fn of(uses: [&Value; 3]) -> Self {
-        let [first, second, third] = uses.map(facts);
-        let counted = first.into_iter().filter_map(|(at, value)| {
-            let [one, two, three] = [value.as_i64()?, second.get(&at)?.as_i64()?, third.get(&at)?.as_i64()?];
+        let [first, second, third] = uses.map(numbers);
+        let counted = first.into_iter().filter_map(|(at, one)| {
+            let [two, three] = [*second.get(&at)?, *third.get(&at)?];
             let step = two.checked_sub(one)?;
             (step != 0 && three.checked_sub(two) == Some(step)).then_some((at, (three, step)))
         });
@@ -60,9 +60,9 @@ impl Counters {
     /// How many uses there were since the last one that was counted, this one included; `None` where the counters do not
     /// agree, or count no whole uses.
     pub fn uses_until(&self, result: &Value) -> Option<i64> {
-        let found = facts(result);
+        let found = numbers(result);
         let mut uses = self.0.iter().map(|(at, (last, step))| {
-            let gone = found.get(at)?.as_i64()?.checked_sub(*last)?;
+            let gone = found.get(at)?.checked_sub(*last)?;
             (gone % step == 0).then_some(gone / step)
         });
         let first = uses.next()??;
@@ -72,10 +72,23 @@ impl Counters {
     /// The same counters, at what this answer shows.
     #[must_use]
     pub fn from_here(&self, result: &Value) -> Self {
-        let found = facts(result);
-        let here = self.0.iter().filter_map(|(at, (_, step))| Some((at.clone(), (found.get(at)?.as_i64()?, *step))));
+        let found = numbers(result);
+        let here = self.0.iter().filter_map(|(at, (_, step))| Some((at.clone(), (*found.get(at)?, *step))));
         Self(here.collect())
     }
+}
+
+/// Every whole number of an answer by its place; in a sentence, by which of its numbers it is.
+fn numbers(result: &Value) -> BTreeMap<String, i64> {
+    let mut numbers = BTreeMap::new();
+    for (at, value) in facts(result) {
+        let words = value.as_str().unwrap_or_default().split(|c: char| !c.is_alphanumeric() && !"-_.".contains(c));
+        // `7.` ends a sentence; `hf-7`, `7-8` and `1.5` are no counts.
+        let counts = words.map(|word| word.trim_end_matches('.')).filter_map(|word| word.parse().ok());
+        numbers.extend(counts.enumerate().map(|(which, number)| (format!("{at}#{which}"), number)));
+        numbers.extend(value.as_i64().map(|number| (at, number)));
+    }
+    numbers
 }
 
 #[cfg(test)]
@@ -104,6 +117,17 @@ mod tests {
         assert_eq!([4, 5, 3].map(|times| counters.uses_until(&answer(times, 99))), [Some(1), Some(2), Some(0)]);
         assert_eq!(counters.from_here(&answer(5, 99)).uses_until(&answer(6, 99)), Some(1));
         assert!(Counters::of([&answer(1, 10), &answer(1, 11), &answer(1, 13)]).is_empty());
+    }
+
+    #[test]
+    fn what_a_sentence_counts_is_counted() {
+        let said = |count: i64| {
+            let text = format!("1 per cent for hf-a0{count}-canary, offer {count} of 9-12.");
+            json!({"content": [{"type": "text", "text": text}]})
+        };
+        let counters = Counters::of([&said(21), &said(22), &said(23)]);
+        assert_eq!([24, 25].map(|count| counters.uses_until(&said(count))), [Some(1), Some(2)]);
+        assert_eq!(counters.uses_until(&json!({"content": [{"type": "text", "text": "done"}]})), None);
     }
 
     #[test]
