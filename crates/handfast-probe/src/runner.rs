@@ -105,11 +105,8 @@ impl Run {
         for (name, who, _) in self.profile.identities.sources().filter(|(_, who, _)| Who::UNUSED.contains(who)) {
             notes.push(format!("no check of this version tries [identities.{name}]: {} was not seen", who.label()));
         }
-        let looks = self.checks.iter().any(|check| check.id.starts_with("handle-"));
-        let access = match looks {
-            true => access::look(&mut Trial::new(&mut session)).await.unwrap_or_default(),
-            false => Vec::new(),
-        };
+        let tries = |family: &str| self.checks.iter().any(|check| check.id.starts_with(family));
+        let access = access::look(&mut Trial::new(&mut session), tries).await.unwrap_or_default();
         notes.extend(checks::handle::tidy(&mut Trial::new(&mut session)).await);
         let calls = session.calls();
         let redactor = std::mem::take(&mut session.redactor);

@@ -299,6 +299,15 @@ const DOUBTFUL: [Reason; 5] = [
     Reason::StateAcceptedTwice,
 ];
 
+/// What an experiment needs that may not be there; nothing where it is not. That the run is over is not hidden.
+pub(crate) fn soft<T>(outcome: Result<T, Halt>) -> Result<Option<T>, Halt> {
+    match outcome {
+        Ok(found) => Ok(Some(found)),
+        Err(halt) if halt.is_final() => Err(halt),
+        Err(_) => Ok(None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

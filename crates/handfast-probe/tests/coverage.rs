@@ -79,6 +79,23 @@ async fn the_grid_shows_who_is_served_with_a_handle_of_as() {
     assert_eq!(flawed.iter().filter(|cell| cell.ends_with(" served")).count(), 5, "{flawed:?}");
 }
 
+/// The same of tasks and of sessions: a row for each.
+#[tokio::test]
+async fn the_grid_has_a_row_for_each_kind_of_thing() {
+    let of_b = async |name: &str, entry: &str| {
+        let report = whole(name).await;
+        let row = report.access.iter().find(|access| access.entry.starts_with(entry)).expect("a row").clone();
+        let of = |who: &str| row.callers.iter().find(|met| met.who == who).expect("a caller").outcome;
+        assert_eq!((of("A"), of("nobody")), ("served", "refused"), "{name}: {row:?}");
+        assert_ne!(of("A with a new token"), "not live", "{name}: {row:?}");
+        of("B")
+    };
+    assert_eq!(of_b("tasks", "tasks/get of ").await, "refused");
+    assert_eq!(of_b("task-for-anybody", "tasks/get of ").await, "served");
+    assert_eq!(of_b("sessions", "POST under the id").await, "refused");
+    assert_eq!(of_b("unbound-sessions", "POST under the id").await, "served");
+}
+
 #[tokio::test]
 async fn a_check_that_must_be_tested_fails_the_run_where_it_was_not() {
     let report = whole("legacy").await;

@@ -138,11 +138,11 @@ impl Writer {
         self.line(&printable(&format!("             {:<12} {}{status}: {answer}", "", step.disposition)));
     }
 
-    /// Who is served with A's handle: a line for each way in, the callers above it.
+    /// Who is served with what is A's: a line for each way in.
     fn access(&mut self, report: &Report) {
         for (at, access) in report.access.iter().enumerate() {
             if at == 0 {
-                self.line("who is served with A's handle");
+                self.line("who is served with what is A's");
             }
             let met: Vec<String> = access.callers.iter().map(|met| format!("{}: {}", met.who, met.outcome)).collect();
             self.wrapped(&format!("{} - {}", access.entry, met.join(", ")), "           ");

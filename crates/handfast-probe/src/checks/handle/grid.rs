@@ -2,7 +2,7 @@
 
 use super::handles::{mint, use_handle, way_in};
 use crate::{
-    access::{Access, Met},
+    access::{self, Access, Met},
     discovery::Kind,
     disposition::Disposition,
     identity::Who,
@@ -24,7 +24,7 @@ pub async fn who_is_served(trial: &mut Trial<'_, '_>, kind: &Kind, callers: &[Wh
     let mut owners: Option<Answer> = None;
     for &who in callers {
         // Whoever is refused for who they are not is refused everything.
-        if ![Who::A, Who::Nobody, Who::Anonymous].contains(&who) {
+        if access::must_be_live(who) {
             match mint(trial, who, kind).await {
                 Ok(Ok(_)) => {}
                 Ok(Err(halt)) | Err(halt) if halt.is_final() => return Err(halt),

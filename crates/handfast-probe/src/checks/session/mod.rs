@@ -4,6 +4,7 @@ mod adopted;
 mod disclosed;
 mod endings;
 mod foreign_principal;
+mod grid;
 mod guessable;
 mod missing_accepted;
 mod outlives_delete;
@@ -15,6 +16,7 @@ mod scene;
 mod unknown_not_404;
 
 use crate::check::Check;
+pub use grid::who_is_served;
 
 /// The checks of this family.
 pub const CHECKS: &[&Check] = &[

@@ -4,6 +4,7 @@
 use handfast_wire::result::InputRequired;
 
 use super::flow::{Flow, MOST_ROUNDS, Played};
+pub(super) use crate::verdict::soft;
 use crate::{
     disposition::Disposition,
     forge,
@@ -137,15 +138,6 @@ impl Flow {
             rounds.push(asked);
         }
         Ok(Played { rounds, first_step: issued.first_step, answer, presented, altered: true })
-    }
-}
-
-/// What an experiment needs that may not be there; nothing where it is not. That the run is over is not hidden.
-pub(super) fn soft<T>(outcome: Result<T, Halt>) -> Result<Option<T>, Halt> {
-    match outcome {
-        Ok(found) => Ok(Some(found)),
-        Err(halt) if halt.is_final() => Err(halt),
-        Err(_) => Ok(None),
     }
 }
 
