@@ -78,9 +78,7 @@ fn calls(session: &Session<'_>) -> Vec<Planned> {
         calls.push(planned(format!("prompts/get {}", prompt.name), Ok(Value::Object(arguments))));
     }
     for template in &session.surface.templates {
-        if let Some(uri) = template.expand(|_| Some(HANDLE.to_owned())) {
-            calls.push(planned(format!("resources/read {uri}"), Ok(Value::Object(Default::default()))));
-        }
+        calls.push(planned(format!("resources/read {}", template.uri), Ok(Value::Object(Default::default()))));
     }
     let left_out = session.surface.tools.iter().filter(|tool| !session.may_call(tool));
     calls.extend(left_out.map(|tool| Planned {
@@ -96,7 +94,10 @@ fn others(run: &Run) -> Vec<(&'static str, &'static str)> {
     let chosen = |start: &str| run.checks.iter().any(|check| check.id.starts_with(start));
     let mut others = Vec::new();
     if chosen("handle-") || chosen("state-") || chosen("token-") {
-        others.push((Who::Nobody.label(), "the minting and the asking calls, and A's handles"));
+        others.push((
+            Who::Nobody.label(),
+            "the minting and the asking calls, and what is A's: handles, ids of tasks and of sessions",
+        ));
         others.push((Who::Impostor.label(), "the minting and the asking calls"));
     }
     let named = Who::NAMED.into_iter().chain(Who::FORGED).filter(|who| run.identities.has(*who));

@@ -45,6 +45,8 @@ pub struct Run {
     pub max_time: Duration,
     /// Time that a check may wait for something to be over.
     pub max_wait: Duration,
+    /// How far clocks may be apart that verifiers excuse: what is accepted so long after its end is excused by nothing.
+    pub leeway: Duration,
 }
 
 /// The options cannot work: the operator has to change them.
@@ -66,6 +68,7 @@ impl Run {
             max_calls: 2000,
             max_time: Duration::from_secs(300),
             max_wait: Duration::ZERO,
+            leeway: Duration::from_secs(61),
         }
     }
 

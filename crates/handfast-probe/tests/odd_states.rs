@@ -9,13 +9,14 @@ use std::{
     time::Duration,
 };
 
-use handfast_probe::{clock, report::CheckReport};
+use handfast_probe::{checks, clock, report::CheckReport};
+use handfast_twins::Answers;
 use handfast_wire::meta;
 use serde_json::{Value, json};
 use support::{
     check,
     front::{Act, Front, Recorded},
-    probed, verdict, whole_run_on,
+    probed, served, verdict, whole_run_on,
 };
 
 /// What a state stands for.
@@ -243,4 +244,19 @@ async fn when_a_state_ends_that_does_not_say_so_is_found_out() {
     let judged = judged(Manner { take, ..SOUND }, EXPIRY, Duration::from_secs(1)).await;
     assert_eq!(verdict(&judged), "refuted state-ends");
     assert!(judged.detail.contains("refused after 1 s"), "{}", judged.detail);
+}
+
+/// A verifier that allows for clocks that differ is excused by that for so long, and no longer.
+#[tokio::test]
+async fn what_no_difference_of_clocks_excuses_is_worse() {
+    let said = async |max_wait: u64| {
+        let served = served("brief-states-for-ever", Answers::Json).await;
+        let mut run = whole_run_on(&served.url());
+        run.checks = vec![checks::find("state-outlives-expiry").expect("a check")];
+        (run.max_wait, run.leeway) = (Duration::from_secs(max_wait), Duration::from_secs(1));
+        let report = probed(&run).await;
+        verdict(check(&report, "state-outlives-expiry"))
+    };
+    assert_eq!(said(0).await, "confirmed state-outlived-expiry low");
+    assert_eq!(said(20).await, "confirmed state-outlived-expiry medium");
 }
