@@ -109,8 +109,17 @@ fn answer(shop: &mut Shop, manner: Manner, request: &Recorded) -> Act {
         ),
         ("tools/list", _) => Act::Result(json!({"resultType": "complete", "tools": [
             {"name": "create_basket", "inputSchema": takes("label")},
-            {"name": "checkout_basket", "inputSchema": takes("basket_id")}
+            {"name": "checkout_basket", "inputSchema": takes("basket_id")},
+            {"name": "get_basket", "inputSchema": takes("basket_id")}
         ]})),
+        (_, "get_basket") => {
+            let orders = params["arguments"]["basket_id"].as_str().and_then(|basket| shop.baskets.get(basket));
+            orders.map_or(Act::Error(-32602, "no such basket"), |orders| {
+                let data = json!({"orders": orders});
+                let content = json!([{"type": "text", "text": data.to_string()}]);
+                Act::Result(json!({"resultType": "complete", "content": content, "structuredContent": data}))
+            })
+        }
         (_, "create_basket") => {
             let basket = format!("bsk-{}", shop.number());
             shop.baskets.insert(basket.clone(), 0);
@@ -182,6 +191,34 @@ async fn a_repetition_that_is_carried_out_is_counted_whatever_is_answered() {
     };
     let judged = judged(Manner { take, ..SOUND }, REPLAYED, Duration::ZERO).await;
     assert_eq!(verdict(&judged), "confirmed state-used-again medium");
+}
+
+/// The answers say nothing but that it was done. Who looks at the basket sees how often.
+#[tokio::test]
+async fn a_repetition_is_counted_where_the_object_is_shown() {
+    let take = |shop: &mut Shop, state: &str, basket: &str| match shop.pending.get(state) {
+        Some(pending) if pending.basket == basket => {
+            shop.check_out(basket);
+            Act::Result(json!({"resultType": "complete", "content": [{"type": "text", "text": "checked out"}]}))
+        }
+        _ => refused(),
+    };
+    let found = judged(Manner { take, ..SOUND }, REPLAYED, Duration::ZERO).await;
+    assert_eq!(verdict(&found), "confirmed state-used-again medium", "{}", found.detail);
+
+    let take = |shop: &mut Shop, state: &str, basket: &str| {
+        let Some(pending) = shop.pending.get(state).cloned().filter(|pending| pending.basket == basket) else {
+            return refused();
+        };
+        if pending.answered.is_none() {
+            shop.check_out(basket);
+            shop.pending.get_mut(state).expect("just seen").answered = Some(Value::Null);
+        }
+        Act::Result(json!({"resultType": "complete", "content": [{"type": "text", "text": "checked out"}]}))
+    };
+    let found = judged(Manner { take, ..SOUND }, REPLAYED, Duration::ZERO).await;
+    assert_eq!(verdict(&found), "refuted state-accepted-twice +state-accepted-twice");
+    assert!(found.detail.contains("done once all the same"), "{}", found.detail);
 }
 
 #[tokio::test]
