@@ -68,6 +68,9 @@ impl std::fmt::Display for Unclear {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Fault(fault) => write!(out, "{fault}"),
+            Self::Status(429) => {
+                write!(out, "HTTP 429: the server limits how often it is called; lift the limit for the run")
+            }
             Self::Status(status) => write!(out, "HTTP {status}"),
             Self::ResultType(kind) => write!(out, "unknown resultType `{kind}`"),
             Self::Unlike(text) => write!(out, "an answer that is like no honest one: {text}"),

@@ -183,3 +183,19 @@ async fn a_first_question_that_is_skipped_is_found_behind_a_second() {
 
     assert_eq!(verdict(&found), "confirmed approval-not-asked high", "{}", found.detail);
 }
+
+/// The same call, and what the client declares is the one difference: whoever reads the evidence has to see it.
+#[tokio::test]
+async fn what_a_client_declares_stands_in_the_evidence() {
+    let found = through("asks-undeclared", "asks-undeclared-client", |_, _| Act::Forward).await;
+
+    assert_eq!(found.verdict.word(), "confirmed", "{}", found.detail);
+    let story: Vec<_> =
+        found.evidence.entry_points[0].row.story.iter().map(|&at| &found.evidence.exchanges[at]).collect();
+    let declared: Vec<bool> = story.iter().map(|step| step.arguments.get("declared").is_some()).collect();
+    assert_eq!(
+        story.iter().map(|step| step.step.as_str()).collect::<Vec<_>>(),
+        ["first-round", "subject", "declared-again"]
+    );
+    assert_eq!(declared, [false, true, false]);
+}

@@ -188,7 +188,7 @@ impl Writer {
             );
             self.wrapped(&text, "");
         }
-        if totals.confirmed + totals.refuted == 0 {
+        if totals.confirmed + totals.refuted == 0 && tested == 0 {
             self.line("nothing could be tested: this says nothing about the server's safety");
         }
     }
