@@ -44,6 +44,13 @@ impl Canaries {
         bare.match_indices(&self.nonce).any(|(at, _)| at >= 6 && bare[at - 6..].starts_with(PREFIX))
     }
 
+    /// Whether a text holds a canary that was made for this caller.
+    pub fn planted_by(&self, who: Who, text: &str) -> bool {
+        let (bare, letter) = (bare(text), who.letter());
+        bare.match_indices(&self.nonce)
+            .any(|(at, _)| at >= 6 && bare[at - 6..].starts_with(&format!("{PREFIX}{letter}")))
+    }
+
     /// Whether a text is a canary of this run and hardly more: a label, not a slug that a server made of one.
     pub fn is_one(&self, text: &str) -> bool {
         self.planted(text) && bare(text).len() <= LONGEST
@@ -99,5 +106,6 @@ mod tests {
         assert!(canaries.is_one(&canary.long) && canaries.is_one(&canary.short));
         assert!(canaries.planted(&format!("{}-17", canary.long)) && !canaries.is_one(&format!("{}-17", canary.long)));
         assert!(!canaries.planted(&format!("ws-0f{}77", &canary.short[6..])), "a nonce alone is chance");
+        assert!(canaries.planted_by(Who::B, &canary.long) && !canaries.planted_by(Who::A, &canary.long));
     }
 }

@@ -79,6 +79,49 @@ async fn a_server_that_always_sounds_alike_confirms_nothing() {
     assert_eq!(verdict(&found), expected, "{}", found.detail);
 }
 
+/// What an honest end of the sound twin says, of so many items.
+fn archived(items: u64) -> Act {
+    let text = format!("archived {items} items as principal alice");
+    let data = json!({"archived": items, "principal": "alice", "workspace_id": "ws-1", "times": 1});
+    Act::Result(
+        json!({"resultType": "complete", "content": [{"type": "text", "text": text}], "structuredContent": data}),
+    )
+}
+
+#[tokio::test]
+async fn what_archives_nothing_skips_no_approval_and_ignores_no_decline() {
+    let unasked = through("sound", "approval-skipped", |_, request| {
+        if archives(request) && answers(request).is_some() && !state(request) { archived(0) } else { Act::Forward }
+    })
+    .await;
+    assert_eq!(verdict(&unasked), "refuted approval-held", "{}", unasked.detail);
+
+    let declined = through("sound", "decline-ignored", |_, request| {
+        let action = answers(request).map(|answers| &answers["confirm"]["action"]);
+        if action == Some(&json!("decline")) { archived(0) } else { Act::Forward }
+    })
+    .await;
+    assert_eq!(verdict(&declined), "refuted approval-held", "{}", declined.detail);
+}
+
+#[tokio::test]
+async fn what_will_be_done_or_would_be_was_not_done() {
+    for text in [
+        "Thank you. Your choice was recorded; if you agreed, the workspace will be archived tonight.",
+        "If you agreed, the workspace was archived.",
+        "Answer recorded: what is not declined is archived.",
+        "Answer noted. 0 items archived.",
+    ] {
+        let found = through("sound", "decline-ignored", move |_, request| {
+            if archives(request) && answers(request).is_some() { says(text) } else { Act::Forward }
+        })
+        .await;
+
+        let expected = "skipped approval-witness-unusable +approval-witness-unusable";
+        assert_eq!(verdict(&found), expected, "{text}: {}", found.detail);
+    }
+}
+
 #[tokio::test]
 async fn what_says_that_it_was_done_was_done() {
     let found =

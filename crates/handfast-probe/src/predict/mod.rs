@@ -9,7 +9,7 @@ mod object_ids;
 mod series;
 mod views;
 
-use crate::{identity::Who, trial::Trial, verdict::Halt};
+use crate::{digest::Algorithm, identity::Who, trial::Trial, verdict::Halt};
 pub(crate) use choice::Choice;
 use series::Series;
 use views::{VIEWS, View};
@@ -103,7 +103,7 @@ enum Habit {
     /// The time, what stays the same, and a counter.
     ObjectIds,
     /// A digest of what the caller said.
-    Digests(&'static str),
+    Digests(Algorithm),
     /// Always the same step.
     Steps(&'static View, Series, u128),
     /// Small steps, as counters and clocks make.
@@ -131,7 +131,7 @@ impl Habit {
     fn how(&self) -> String {
         match self {
             Self::ObjectIds => "each id is the time, what stays the same, and a counter".to_owned(),
-            Self::Digests(algorithm) => format!("each id is the {algorithm} of what its caller said"),
+            Self::Digests(algorithm) => format!("each id is the {} of what its caller said", algorithm.name()),
             Self::Steps(view, series, step) => {
                 format!("each id{} is {step} {} than the last", view.how, series.direction())
             }
@@ -154,7 +154,7 @@ impl Habit {
     fn foretells(&self, last: &Id, next: &Id) -> bool {
         match self {
             Self::ObjectIds => object_ids::candidates(&last.text).contains(&next.text),
-            Self::Digests(algorithm) => digests::algorithm_of(next) == Some(algorithm),
+            Self::Digests(algorithm) => digests::algorithm_of(next) == Some(*algorithm),
             Self::Steps(view, series, step) => match ((view.read)(&last.text), (view.read)(&next.text)) {
                 (Some(last), Some(next)) => series.after(&last, *step) == Some(next),
                 _ => false,
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_hidden_counter_is_one_as_well() {
-        let md5 = |at: usize| format!("id-{}", digests::hex("MD5", &at.to_string()));
+        let md5 = |at: usize| format!("id-{}", digests::hex(Algorithm::Md5, &at.to_string()));
         let sample = ids((0..SAMPLE).map(|at| md5(7 + at)));
         let found = habits(&sample);
         let [last, next, other] = [100, 101, 102].map(|at| ids([md5(at)]).remove(0));

@@ -177,7 +177,13 @@ impl Envelope {
     }
 
     pub(super) fn rebuilt(&self, document: Document) -> Option<String> {
-        let mut bytes = match document {
+        let bytes = self.layers(document)?.pop()?;
+        Some(format!("{}{}{}", self.prefix, String::from_utf8(bytes).ok()?, self.suffix))
+    }
+
+    /// A document, and what each encoding in turn makes of it, the last as it is written.
+    pub(super) fn layers(&self, document: Document) -> Option<Vec<Vec<u8>>> {
+        let bytes = match document {
             Document::Json(text) => text.into_bytes(),
             Document::Cbor(value) => {
                 let mut bytes = Vec::new();
@@ -186,10 +192,11 @@ impl Envelope {
             }
             Document::MessagePack(value) => rmp_serde::to_vec_named(&value).ok()?,
         };
+        let mut layers = vec![bytes];
         for coding in self.codings.iter().rev() {
-            bytes = coding.encode(bytes)?;
+            layers.push(coding.encode(layers.last()?.clone())?);
         }
-        Some(format!("{}{}{}", self.prefix, String::from_utf8(bytes).ok()?, self.suffix))
+        Some(layers)
     }
 }
 

@@ -100,6 +100,39 @@ pub fn smallest(state: &str) -> Vec<Mutation> {
     found
 }
 
+/// Where two states differ in values that may be somebody's: not in who acts, not in times, and not in what is only there to
+/// make each state another one.
+pub fn differing(state: &str, other: &str) -> Vec<Vec<String>> {
+    let others = fields(other, 0);
+    let differs = |field: &Field| {
+        let of_other = others.iter().find(|other| other.path == field.path);
+        of_other.is_some_and(|other| {
+            let alike = matches!((&field.value, &other.value), (Value::String(_), Value::String(_)))
+                || (field.value.is_number() && other.value.is_number());
+            alike && other.value != field.value
+        })
+    };
+    let known = |field: &Field| {
+        let words = names::words(&field.name);
+        KINDS[0].names(&field.name)
+            || KINDS[4].names(&field.name)
+            || words.iter().any(|word| ONCE.contains(&word.as_str()))
+    };
+    let fields = fields(state, 0).into_iter().filter(|field| differs(field) && !known(field));
+    fields.map(|field| field.path).collect()
+}
+
+/// The value at a place of a state.
+pub fn value_at(state: &str, path: &[String]) -> Option<Value> {
+    fields(state, 0).into_iter().find(|field| field.path == path).map(|field| field.value)
+}
+
+/// The state with what another one has at this place.
+pub fn transplanted(state: &str, other: &str, path: &[String]) -> Option<String> {
+    let value = value_at(other, path)?;
+    replaced(state, path, &value).filter(|changed| changed != state)
+}
+
 /// A scalar of a state.
 pub(super) struct Field {
     /// Pointers to it: one for each layer of encoding, outermost first.
@@ -346,6 +379,27 @@ fn one_letter_off(text: &str) -> Option<String> {
     Some(format!("{}{neighbour}{}", &text[..at], &text[at + 1..]))
 }
 
+/// What makes each state another one, or says when it was made, or protects it.
+const ONCE: [&str; 18] = [
+    "n",
+    "nonce",
+    "jti",
+    "salt",
+    "iv",
+    "rand",
+    "random",
+    "iat",
+    "ts",
+    "time",
+    "timestamp",
+    "issued",
+    "created",
+    "mac",
+    "hmac",
+    "sig",
+    "signature",
+    "checksum",
+];
 const UNKNOWN_MEMBER: &str = "hf_unknown";
 const MOST: usize = 24;
 const MOST_SMALLEST: usize = 8;
@@ -388,6 +442,18 @@ mod tests {
         let state = json!({"a": [{"b": {"owner_id": "alice"}}], "token": inner, "items": ["x", "y"]});
         let fields: Vec<String> = changes(&state).into_iter().map(|(field, ..)| field).collect();
         assert_eq!(fields, ["/a/0/b/owner_id", "/token > /user", "/items/0", "/items/1"]);
+    }
+
+    #[test]
+    fn what_two_states_differ_in_is_put_from_one_into_the_other() {
+        let state =
+            |order: &str, nonce: u64| json!({"user": order, "order": order, "nonce": nonce, "exp": nonce, "kind": "x"});
+        let (one, other) = (state("ord-1", 1).to_string(), state("ord-2", 2).to_string());
+        assert_eq!(differing(&one, &other), [["/order"]]);
+        let mixed = transplanted(&one, &other, &["/order".to_owned()]).expect("mixed");
+        let mixed: Value = serde_json::from_str(&mixed).expect("JSON");
+        assert_eq!((&mixed["order"], &mixed["user"], &mixed["nonce"]), (&json!("ord-2"), &json!("ord-1"), &json!(1)));
+        assert_eq!(transplanted(&one, &one, &["/order".to_owned()]), None);
     }
 
     #[test]

@@ -7,3 +7,4 @@ pub mod fields;
 pub mod legible;
 pub mod seams;
 mod splice;
+pub mod tag;

@@ -121,7 +121,7 @@ const fn speaks_both(name: &'static str, summary: &'static str, guards: fn() -> 
 }
 
 #[rustfmt::skip]
-static TWINS: [Twin; 157] = [
+static TWINS: [Twin; 158] = [
     twin("flawed", "handles have no owner, states have no signature", flawed::plain),
     twin("sound", "every guard in place", sound::plain),
     twin("noguard", "keeps nothing, so any handle is honoured; its states are sound", noguard::guards),
@@ -129,6 +129,7 @@ static TWINS: [Twin; 157] = [
     Twin { name: "legacy", summary: "2025-11-25 and older: sessions, no handles, no states", build: Build::Legacy },
     // How a state is written and read
     twin("ignores-signature", "the state has a tag that is never verified", unsigned::ignores_signature),
+    twin("digest-tag", "the state's tag is a digest of its body, which takes no key", unsigned::digest_tag),
     twin("raw-json-state", "the state is plain JSON text", unsigned::raw_json),
     twin("jwt-state", "the state is a JWT that is decoded and never verified", unsigned::jwt),
     twin("zlib-state", "the state is compressed JSON, unsigned", unsigned::zlib),

@@ -80,10 +80,7 @@ impl Scene {
             let detail = "what is asked for here is information, and no approval";
             return Err(Halt::skipped(Reason::NoApprovalAsked, detail));
         }
-        let again = flow.honest(trial, &mut Vec::new()).await?;
-        if let (Some(one), Some(other)) = (done.answer.result(), again.answer.result()) {
-            flow.steady = likeness::same(one, other);
-        }
+        flow.compared(trial, &done).await?;
         Ok(Self { flow, done })
     }
 

@@ -236,7 +236,7 @@ async fn of_entry(
         if let Some(halt) = answer.unclear() {
             return Err(halt);
         }
-        if answer.disposition != Disposition::Accepted || says_no(answer, before, &unissued) {
+        if answer.disposition != Disposition::Accepted || says_no(answer, before, &unissued, experiment.reads) {
             // Either the entry point uses a handle up, or something else broke. Fresh handles tell which.
             let used_up = one_shot::of_entry(trial, experiment, entry, observations).await;
             experiment.handles = mint_both(trial, experiment.kind).await?;
@@ -254,6 +254,7 @@ async fn of_entry(
         handles: &experiment.handles,
         controls: &controls,
         answers: [&owner, &own, &unissued, &subject],
+        reads: experiment.reads,
     };
     if std::mem::discriminant(&first) != std::mem::discriminant(&second) {
         let detail =

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::handles::{Manner, Minted, in_order, mint, use_handle, write_marks};
 use crate::{
+    counts::Counts,
     discovery::{Entry, Kind},
     disposition::Disposition,
     identity::Who,
@@ -146,7 +147,7 @@ pub(in crate::checks) fn after(object: &Minted, answer: &Answer, before: &Answer
     }
     match (&answer.disposition, answer.result(), before.result()) {
         (Disposition::Accepted, Some(result), Some(honest)) => Ok(match object.marked(answer) {
-            Some((mark, at)) if likeness::same(result, honest) => {
+            Some((mark, at)) if likeness::same(result, honest) && !Counts::of(honest).denied_by(result) => {
                 After::Served(format!("A's canary `{}` at {at}", mark.long))
             }
             Some(_) => After::Told,

@@ -4,6 +4,7 @@
 use super::origins::Origin;
 use crate::{
     answers::Form,
+    counts::Counts,
     disposition::{Disposition, Refusal},
     forge,
     identity::Who,
@@ -22,6 +23,8 @@ pub(in crate::checks) struct Flow {
     pub(in crate::checks) round: usize,
     /// Two honest flows said the same: then an accepted alteration has to say it as well.
     pub(in crate::checks) steady: bool,
+    /// What honest flows counted.
+    pub(in crate::checks) counts: Counts,
     /// The other calls that make the server ask.
     pub(super) siblings: Vec<Origin>,
 }
@@ -61,7 +64,7 @@ pub(in crate::checks) type Alter<'a> = &'a mut dyn FnMut(&str) -> Option<String>
 
 impl Flow {
     pub(in crate::checks) fn new(origin: Origin) -> Self {
-        Self { origin, round: 0, steady: true, siblings: Vec::new() }
+        Self { origin, round: 0, steady: true, counts: Counts::default(), siblings: Vec::new() }
     }
 
     /// The entry point, with its round where it is not the first.
@@ -72,9 +75,32 @@ impl Flow {
         }
     }
 
-    /// Whether two results of this flow say the same, as far as honest ones do.
-    pub(in crate::checks) fn is_like(&self, one: &Value, other: &Value) -> bool {
-        if self.steady { likeness::same(one, other) } else { likeness::alike(one, other) }
+    /// Whether a result of this flow says what an honest one says, as far as honest ones say the same.
+    pub(in crate::checks) fn is_like(&self, result: &Value, honest: &Value) -> bool {
+        let alike = if self.steady { likeness::same(result, honest) } else { likeness::alike(result, honest) };
+        alike && !self.counts.clone().with(honest).denied_by(result)
+    }
+
+    /// A second honest end, with objects of its own: what the two do not agree in is no sign of anything.
+    pub(in crate::checks) async fn compared(&mut self, trial: &mut Trial<'_, '_>, first: &Played) -> Result<(), Halt> {
+        let purse = trial.session.purse.clone();
+        trial.session.purse.retain(|(letter, _), _| *letter != Who::A.letter());
+        let again = match self.play(trial, Who::A, "untouched-retry", None).await {
+            Err(halt) if !halt.is_final() => {
+                // There may be no more objects to be had.
+                trial.session.purse = purse;
+                self.play(trial, Who::A, "untouched-retry", None).await?
+            }
+            played => played?,
+        };
+        self.steady = match (again.answer.result(), first.answer.result()) {
+            (Some(again), Some(first)) => {
+                self.counts = Counts::of(first).with(again);
+                likeness::same(again, first)
+            }
+            _ => false,
+        };
+        Ok(())
     }
 
     /// The honest flow: right answers, every state untouched. A server that wants bare values gets them on a second try.

@@ -4,6 +4,7 @@
 use crate::{
     check::{Check, Level, Running},
     checks::{self, apart},
+    counts::Counts,
     cvss,
     disposition::Disposition,
     identity::Who,
@@ -73,6 +74,8 @@ async fn of_flow(
         let skipped = || Halt::skipped(Reason::SecondIdentityNotLive, detail);
         return Err(others.answer.unclear().unwrap_or_else(skipped));
     }
+    let results = [&own, &others].into_iter().filter_map(|played| played.answer.result());
+    flow.counts = results.fold(Counts::default(), Counts::with);
     told_apart(trial, flow, &own, &others).await?;
     let mut rows = Vec::new();
     for round in (0..own.rounds.len()).filter(|&round| own.rounds[round].state.is_some()) {

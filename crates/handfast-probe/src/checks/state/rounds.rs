@@ -5,7 +5,6 @@ use super::{
     origins,
 };
 use crate::{
-    identity::Who,
     trial::Trial,
     verdict::{Halt, Judgement, Observation, Reason, Row},
 };
@@ -74,10 +73,6 @@ async fn honest(
     let baseline = flow.honest(trial, observations).await?;
     // That a server wants bare values is said once, by the check that finds it first.
     observations.retain(|observation| observation.id != "answers-bare");
-    let again = flow.play(trial, Who::A, "untouched-retry", None).await?;
-    flow.steady = match (again.answer.result(), baseline.answer.result()) {
-        (Some(again), Some(first)) => flow.is_like(again, first),
-        _ => false,
-    };
+    flow.compared(trial, &baseline).await?;
     Ok(baseline)
 }

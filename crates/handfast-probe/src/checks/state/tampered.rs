@@ -2,6 +2,7 @@
 //! is tested; this file is that text, step by step.
 
 mod subjects;
+mod transplants;
 
 use super::{
     flow::{Flow, Outcome, Played, story},
@@ -80,11 +81,7 @@ async fn of_flow(
     observations: &mut Vec<Observation>,
 ) -> Result<Vec<(Row, Option<u32>)>, Halt> {
     let baseline = flow.honest(trial, observations).await?;
-    let again = flow.play(trial, Who::A, "untouched-retry", None).await?;
-    flow.steady = match (again.answer.result(), baseline.answer.result()) {
-        (Some(again), Some(first)) => flow.is_like(again, first),
-        _ => false,
-    };
+    flow.compared(trial, &baseline).await?;
     let mut rows = Vec::new();
     for round in 0..baseline.rounds.len() {
         if baseline.rounds[round].state.is_none() {

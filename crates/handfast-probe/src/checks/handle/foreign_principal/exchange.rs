@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     super::handles::Handles,
-    witness::{Seen, are_alike},
+    witness::{Seen, is_as_good},
 };
 use crate::{
     discovery::{Entry, emitted},
@@ -20,6 +20,8 @@ pub(super) struct Exchange<'e> {
     pub(super) controls: &'e Controls,
     /// Of the owner's use, B's own use, the forged handle, and the subject.
     pub(super) answers: [&'e Answer; 4],
+    /// The entry point only shows something.
+    pub(super) reads: bool,
 }
 
 impl Exchange<'_> {
@@ -69,7 +71,7 @@ impl Exchange<'_> {
                 ),
             },
             // A "no" without `isError`, in the words that a forged handle gets.
-            Seen::Accepted if polite && are_alike(unissued, subject) => {
+            Seen::Accepted if polite && is_as_good(unissued, subject, self.reads) => {
                 let text = format!("an unknown handle is refused in a result that is no error: {subject_said}");
                 observe("refusal-is-no-error", text);
                 let detail = format!("A's handle was refused to B as a forged one is: {subject_said}");
@@ -114,7 +116,7 @@ impl Exchange<'_> {
     /// Whether the forged handle was "honoured" in form only: a complete result, and nothing like what B's own handle brings.
     fn is_polite(&self) -> bool {
         let [_, own, unissued, _] = self.answers;
-        *self.controls.negative() == Negative::Honoured && !are_alike(own, unissued)
+        *self.controls.negative() == Negative::Honoured && !is_as_good(unissued, own, self.reads)
     }
 
     /// The words of a refusal that reads like a crash, where the forged handle was refused in other words.

@@ -23,7 +23,7 @@ pub(super) async fn of_entry(
     entry: &Entry,
     observations: &mut Vec<Observation>,
 ) -> Result<Row, Halt> {
-    let kind = experiment.kind;
+    let (kind, reads) = (experiment.kind, experiment.reads);
     let mut plan = ControlPlan::default();
     let failed = |who: &str, said: String| {
         Halt::errored(Reason::ControlFailed, format!("{who} could not use a fresh handle: {said}"))
@@ -54,11 +54,11 @@ pub(super) async fn of_entry(
         return Err(halt);
     }
     let witness = experiment.witness(&a, &owner, [&own, &unissued]);
-    let gone = matches!(after.disposition, Disposition::Refused(_)) || says_no(&after, &owner, &unissued);
+    let gone = matches!(after.disposition, Disposition::Refused(_)) || says_no(&after, &owner, &unissued, reads);
     let still = after.disposition == Disposition::Accepted && !gone;
     let seen = match witness.look(&subject)? {
         // It is gone, and not by B: whether B had been let in is not known.
-        Seen::Accepted if gone && says_no(&subject, &own, &unissued) => return Err(failed("A", after.said())),
+        Seen::Accepted if gone && says_no(&subject, &own, &unissued, reads) => return Err(failed("A", after.said())),
         Seen::Accepted if gone => {
             let marker = "its effect: A's own first use of the handle is refused after B's".to_owned();
             Seen::Marked { marker, severity: Severity::High }
@@ -68,6 +68,6 @@ pub(super) async fn of_entry(
     };
     let handles = Handles { a, b, forged };
     let exchange =
-        Exchange { entry, handles: &handles, controls: &controls, answers: [&owner, &own, &unissued, &subject] };
+        Exchange { entry, handles: &handles, controls: &controls, answers: [&owner, &own, &unissued, &subject], reads };
     Ok(exchange.row(trial, seen, observations))
 }

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     canary::Canary,
+    counts::Counts,
     discovery::{Entry, emitted},
     disposition::Disposition,
     identity::Who,
@@ -102,7 +103,7 @@ impl Witness<'_> {
         let (name, _) = names.filter(|(name, _)| name.len() >= SHORTEST_NAME && !COMMON.contains(&name.as_str()))?;
         let (result, own) = (answer.result()?, self.owners_view.result()?);
         let named = |answer: &Answer| marker::find_name(answer.result()?, name, &answer.sent);
-        let at = named(answer).filter(|_| likeness::same(result, own))?;
+        let at = named(answer).filter(|_| likeness::same(result, own) && !Counts::of(own).denied_by(result))?;
         let innocent = self.innocent.iter().all(|other| named(other).is_none());
         innocent.then(|| self.marked(answer, format!("A's name `{name}` at {at}")))
     }
@@ -112,9 +113,19 @@ pub(super) fn are_alike(one: &Answer, other: &Answer) -> bool {
     matches!((one.result(), other.result()), (Some(one), Some(other)) if likeness::alike(one, other))
 }
 
+/// Whether a complete answer says the same kind of thing as one to a good handle. What is not there has nothing in it when it
+/// is read; where something is to be done to it, "0 rows updated" is a no.
+pub(super) fn is_as_good(answer: &Answer, good: &Answer, reads: bool) -> bool {
+    let nothing_done = || {
+        let results = answer.result().zip(good.result());
+        results.is_some_and(|(result, good)| Counts::of(good).denied_by(result))
+    };
+    are_alike(answer, good) && (reads || !nothing_done())
+}
+
 /// Whether an answer is a "no" without `isError`: what a forged handle brings, and nothing like what a good one brings.
-pub(super) fn says_no(answer: &Answer, good: &Answer, unissued: &Answer) -> bool {
-    are_alike(answer, unissued) && !are_alike(good, unissued)
+pub(super) fn says_no(answer: &Answer, good: &Answer, unissued: &Answer, reads: bool) -> bool {
+    is_as_good(unissued, answer, reads) && !is_as_good(unissued, good, reads)
 }
 
 /// An accepted use that shows no marker, to be looked at more closely.

@@ -2,7 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::flow::{Flow, Outcome, Played};
+use super::{
+    super::flow::{Flow, Outcome, Played},
+    transplants,
+};
 use crate::{
     canary::{self, Canary},
     forge,
@@ -11,6 +14,7 @@ use crate::{
     state::{
         envelope::{self, Envelope},
         fields::{self, Mutation},
+        tag::Recipe,
     },
     trial::{Answer, Trial},
     verdict::Halt,
@@ -19,8 +23,8 @@ use crate::{
 /// One alteration, to be made anew on each fresh state.
 #[derive(Debug, Clone)]
 pub(super) struct Attempt {
-    how: How,
-    who: Who,
+    pub(super) how: How,
+    pub(super) who: Who,
     /// In words, for a sentence.
     pub(super) told: String,
     /// The field, where a readable state was changed in one.
@@ -32,15 +36,25 @@ pub(super) struct Attempt {
     envelope: String,
     /// The honest flow of the caller, where that is not A.
     honest: Option<Box<Played>>,
+    /// How the tag beside the document is made anew, where that takes no key.
+    recipe: Option<Recipe>,
 }
 
 #[derive(Debug, Clone)]
-enum How {
+pub(super) enum How {
     Field(usize),
-    Impersonate { own: String, other: String },
+    /// What stands there in another state of A's.
+    Transplant(Vec<String>),
+    Impersonate {
+        own: String,
+        other: String,
+    },
     Signature,
     Smallest(usize),
-    Rename { from: String, to: String },
+    Rename {
+        from: String,
+        to: String,
+    },
     Flip(usize),
     MinorFlip(usize),
 }
@@ -58,6 +72,9 @@ pub(super) enum Tried {
     /// A fresh state could not be altered in this way.
     Impossible,
 }
+
+/// Makes an attempt of what is done, in words and as a mutation, whether it is the smallest, and the weakness.
+pub(super) type New<'n> = &'n dyn Fn(How, String, Option<Mutation>, bool, u32) -> Attempt;
 
 /// How an issued state is built, in words.
 pub(super) fn envelope_of(state: &str) -> String {
@@ -82,6 +99,7 @@ pub(super) async fn attempts(
         cwe,
         envelope: name.clone(),
         honest: None,
+        recipe: None,
     };
     let Some(envelope) = envelope else {
         let mut found = renames(trial, flow, baseline, issued, &new).await?;
@@ -101,9 +119,18 @@ pub(super) async fn attempts(
             ..mutation
         });
         let told = "B's own state with A's name in it".to_owned();
-        let new = new(How::Impersonate { own, other }, told, mutation, false, cwe);
-        found.push(Attempt { who: Who::B, honest: Some(Box::new(honest)), ..new });
+        found.push(new(How::Impersonate { own, other }, told, mutation, false, cwe).of_b(&honest));
     }
+    if let Some(recipe) = Recipe::of(issued) {
+        let anew = |attempt: &Attempt| Attempt {
+            told: format!("{}, and with its {} made anew", attempt.told, recipe.name()),
+            recipe: Some(recipe),
+            cwe: 353,
+            ..attempt.clone()
+        };
+        found.extend(found.iter().map(anew).collect::<Vec<_>>());
+    }
+    found.extend(transplants::attempts(trial, flow, issued, &new).await?);
     if envelope.with_altered_signature().is_some() {
         let told = "a state with one character of its signature changed".to_owned();
         found.push(new(How::Signature, told, None, true, 347));
@@ -118,7 +145,7 @@ pub(super) async fn attempts(
     Ok(found)
 }
 
-fn flips(issued: &str, new: &dyn Fn(How, String, Option<Mutation>, bool, u32) -> Attempt, cwe: u32) -> Vec<Attempt> {
+fn flips(issued: &str, new: New<'_>, cwe: u32) -> Vec<Attempt> {
     let told = |offset: usize| format!("a state with the character at offset {offset} of {} flipped", issued.len());
     let major = forge::flip_offsets(issued).into_iter();
     let minor = forge::minor_flip_offsets(issued).into_iter();
@@ -139,7 +166,7 @@ async fn renames(
     flow: &Flow,
     baseline: &Played,
     issued: &str,
-    new: &dyn Fn(How, String, Option<Mutation>, bool, u32) -> Attempt,
+    new: New<'_>,
 ) -> Result<Vec<Attempt>, Halt> {
     let names = |trial: &Trial<'_, '_>, who: Who, played: &Played| -> Vec<String> {
         let given = played.answer.result().map(marker::names_given).unwrap_or_default().into_values();
@@ -163,7 +190,7 @@ async fn renames(
     {
         let of_b = names(trial, Who::B, &played).into_iter();
         let attempt = of_b.filter(|b| *b != a).find_map(|b| renamed(&state, &b, &a));
-        found.extend(attempt.map(|attempt| Attempt { who: Who::B, honest: Some(Box::new(played.clone())), ..attempt }));
+        found.extend(attempt.map(|attempt| attempt.of_b(&played)));
     }
     Ok(found)
 }
@@ -196,13 +223,16 @@ pub(super) async fn attempt(
     [baseline, random]: [&Played; 2],
     attempt: &Attempt,
 ) -> Result<Tried, Halt> {
+    if let How::Transplant(path) = &attempt.how {
+        return transplants::attempt(trial, flow, attempt.honest.as_deref().unwrap_or(baseline), attempt, path).await;
+    }
     // The canary of the first try, so that a repetition changes the same value to the same value.
     let planted = attempt.mutation.as_ref().and_then(|mutation| mutation.after.as_str());
     let canary = match planted.filter(|text| text.starts_with(canary::PREFIX)) {
         Some(long) => Canary { long: long.to_owned(), short: long.to_owned() },
         None => trial.canary(Who::A),
     };
-    let mut alter = |state: &str| attempt.how.apply(state, &canary);
+    let mut alter = |state: &str| attempt.apply(state, &canary);
     let played = flow.play(trial, attempt.who, "altered-state", Some(&mut alter)).await?;
     if let Some(halt) = played.answer.lost() {
         return Err(halt);
@@ -252,6 +282,8 @@ impl How {
             Self::Impersonate { own, other } => {
                 fields::impersonations(state, own, other).into_iter().next().map(|mutation| mutation.state)
             }
+            // It takes another state.
+            Self::Transplant(_) => None,
             Self::Signature => Envelope::read(state)?.with_altered_signature(),
             Self::Smallest(index) => fields::smallest(state).into_iter().nth(*index).map(|mutation| mutation.state),
             Self::Rename { from, to } => envelope::renamed(state, from, to),
@@ -263,9 +295,26 @@ impl How {
 }
 
 impl Attempt {
+    /// The same as B, who is honest in this way.
+    pub(super) fn of_b(self, honest: &Played) -> Self {
+        Self { who: Who::B, honest: Some(Box::new(honest.clone())), ..self }
+    }
+
+    fn apply(&self, state: &str, canary: &Canary) -> Option<String> {
+        self.sealed(self.how.apply(state, canary)?)
+    }
+
+    /// A state that was altered, with its tag made anew where this attempt does that.
+    pub(super) fn sealed(&self, altered: String) -> Option<String> {
+        match &self.recipe {
+            Some(recipe) => recipe.apply(&altered),
+            None => Some(altered),
+        }
+    }
+
     /// Whether one recognised field is changed, so that its use could show in the answer.
     pub(super) fn is_of_a_field(&self) -> bool {
-        matches!(self.how, How::Field(_) | How::Impersonate { .. } | How::Rename { .. })
+        matches!(self.how, How::Field(_) | How::Transplant(_) | How::Impersonate { .. } | How::Rename { .. })
     }
 
     /// Whether a change like this one says nothing unless something comes of it: the state decides nothing that is known, or a
@@ -278,7 +327,8 @@ impl Attempt {
     /// Whether the answer shows the changed value, and the honest one did not: as a word of its own, or in the place of the old one.
     pub(super) fn observed_in(&self, answer: &Answer, baseline: &Answer) -> bool {
         let honest = self.honest.as_ref().map_or(baseline, |honest| &honest.answer);
-        let Some(mutation) = &self.mutation else { return false };
+        // Of an accepted transplant it was seen before.
+        let Some(mutation) = &self.mutation else { return matches!(self.how, How::Transplant(_)) };
         let (Some(result), Some(honest)) = (answer.result(), honest.result()) else { return false };
         let after = crate::discovery::emitted::text_of(&mutation.after);
         // A state that is plain JSON holds the value; the echo of the whole state is no sign of use.
@@ -294,6 +344,7 @@ impl Attempt {
     pub(super) fn facts(&self, trial: &Trial<'_, '_>, played: &Played, observed: bool) -> Map<String, Value> {
         let mut facts = Map::new();
         facts.insert("envelope".into(), self.envelope.clone().into());
+        facts.extend(self.recipe.map(|recipe| ("made_anew".to_owned(), recipe.name().into())));
         match (&self.mutation, &self.how) {
             (Some(mutation), _) => {
                 let redacted = |value: &Value| match value {
