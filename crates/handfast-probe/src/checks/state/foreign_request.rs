@@ -185,6 +185,7 @@ async fn present(
     [baseline, random]: [&Played; 2],
     marks: Option<&Marks>,
 ) -> Result<Came, Halt> {
+    let known = trial.session.minted.len();
     let issued = flow.wait(trial, Who::A).await?;
     let waiting = match rival.fresh {
         true => rival.flow.wait_afresh(trial, Who::A).await,
@@ -195,8 +196,11 @@ async fn present(
     if issued.state()? == waiting.state()? || params == others {
         return Ok(Came::Nowhere);
     }
-    let mut handles = trial.session.purse.iter().filter(|((letter, _), _)| *letter == Who::A.letter());
-    let is_other = handles.any(|(_, handle)| {
+    let held = trial.session.purse.iter().filter(|((letter, _), _)| *letter == Who::A.letter());
+    // What is handed to a tool that ends things is held no longer.
+    let minted = trial.session.minted.iter().skip(known).filter(|(who, ..)| *who == Who::A);
+    let mut handles = held.map(|(_, handle)| handle).chain(minted.map(|(_, _, handle)| handle));
+    let is_other = handles.any(|handle| {
         let handle = crate::discovery::emitted::text_of(handle);
         let holds = |texts: &[String]| texts.iter().any(|text| text.contains(&handle));
         holds(&others) && !holds(&params)
