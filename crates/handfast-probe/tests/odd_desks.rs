@@ -119,7 +119,7 @@ const ARCHIVE: &[(&str, &[&str])] = &[("archive_items", &["folder"]), ("whoami",
 /// Sound: a state that was altered, or is another one's, archives 0 items, and that is no error.
 #[tokio::test]
 async fn a_state_that_archives_nothing_was_not_taken() {
-    let ids = [STATE, "state-foreign-principal", "state-spliced", "decline-ignored"];
+    let ids = [STATE, "state-foreign-principal", "state-foreign-request", "state-spliced", "decline-ignored"];
     let report = judged(ARCHIVE, &ids, |desk, who, _, params| {
         let folder = &params["arguments"]["folder"];
         let Some(state) = params["requestState"].as_str() else {
@@ -128,7 +128,7 @@ async fn a_state_that_archives_nothing_was_not_taken() {
             desk.issued.push(state.clone());
             return asks(&state);
         };
-        let document = state.split_once('.').and_then(|(body, _)| read(body)).unwrap_or_default();
+        let Some(document) = state.split_once('.').and_then(|(body, _)| read(body)) else { return refused("invalid") };
         let bound = document["user"] == who && document["folder"] == *folder;
         let taken = desk.issued.iter().any(|issued| issued == state) && bound && agreed(params);
         says(&format!("archived {} items", if taken { 3 } else { 0 }))
@@ -138,6 +138,7 @@ async fn a_state_that_archives_nothing_was_not_taken() {
     let expected = [
         "state-tampered: refuted state-integrity-held",
         "state-foreign-principal: refuted state-bound",
+        "state-foreign-request: refuted state-bound",
         "state-spliced: refuted state-integrity-held",
         "decline-ignored: refuted approval-held",
     ];

@@ -80,7 +80,7 @@ impl Scene {
             let detail = "what is asked for here is information, and no approval";
             return Err(Halt::skipped(Reason::NoApprovalAsked, detail));
         }
-        flow.compared(trial, &done).await?;
+        let done = flow.compared(trial, done).await?;
         Ok(Self { flow, done })
     }
 

@@ -78,11 +78,21 @@ impl Flow {
     /// Whether a result of this flow says what an honest one says, as far as honest ones say the same.
     pub(in crate::checks) fn is_like(&self, result: &Value, honest: &Value) -> bool {
         let alike = if self.steady { likeness::same(result, honest) } else { likeness::alike(result, honest) };
-        alike && !self.counts.clone().with(honest).denied_by(result)
+        alike && !self.counts_nothing(result, honest)
     }
 
-    /// A second honest end, with objects of its own: what the two do not agree in is no sign of anything.
-    pub(in crate::checks) async fn compared(&mut self, trial: &mut Trial<'_, '_>, first: &Played) -> Result<(), Halt> {
+    /// Whether a result says by a number that it was not done: "archived 0 items", where every honest one counts some.
+    pub(super) fn counts_nothing(&self, result: &Value, honest: &Value) -> bool {
+        self.counts.clone().with(honest).denied_by(result)
+    }
+
+    /// A second honest end, on objects of its own: what the two do not agree in is no sign of anything. Later ones are on those
+    /// objects as well, so that the second is what they are held against.
+    pub(in crate::checks) async fn compared(
+        &mut self,
+        trial: &mut Trial<'_, '_>,
+        first: Played,
+    ) -> Result<Played, Halt> {
         let purse = trial.session.purse.clone();
         trial.session.purse.retain(|(letter, _), _| *letter != Who::A.letter());
         let again = match self.play(trial, Who::A, "untouched-retry", None).await {
@@ -100,7 +110,7 @@ impl Flow {
             }
             _ => false,
         };
-        Ok(())
+        Ok(if again.answer.disposition == Disposition::Accepted { again } else { first })
     }
 
     /// The honest flow: right answers, every state untouched. A server that wants bare values gets them on a second try.
@@ -272,11 +282,12 @@ impl Played {
         }
     }
 
-    /// Whether a complete result says no: as it does to a random state, or in words that the honest one has not.
-    pub(super) fn is_a_no(&self, [honest, random]: [&Played; 2]) -> bool {
+    /// Whether a complete result says no: as it does to a random state, or in words or by a number that the honest one has not.
+    pub(super) fn is_a_no(&self, flow: &Flow, [honest, random]: [&Played; 2]) -> bool {
         let Some(result) = self.answer.result() else { return false };
         let as_random = random.answer.result().is_some_and(|random| likeness::alike(result, random));
-        as_random || honest.answer.result().is_some_and(|honest| likeness::says_no(result, honest))
+        let says_no = |honest: &Value| likeness::says_no(result, honest) || flow.counts_nothing(result, honest);
+        as_random || honest.answer.result().is_some_and(says_no)
     }
 
     /// What the altered round came to, measured against the honest flow.

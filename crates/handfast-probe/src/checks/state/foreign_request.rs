@@ -216,7 +216,7 @@ async fn present(
         Outcome::Refused(refusal) => Came::Refused(refusal.to_string()),
         Outcome::AskedAgain => Came::AskedAgain,
         Outcome::Unclear(said) => Came::Unclear(said),
-        Outcome::Unlike(said) if played.is_a_no([baseline, random]) => Came::Refused(said),
+        Outcome::Unlike(said) if played.is_a_no(&rival.flow, [baseline, random]) => Came::Refused(said),
         Outcome::Unlike(said) => Came::Unclear(format!("a complete result unlike any honest one: {said}")),
         Outcome::Accepted => {
             let own = soft(flow.carry_out(trial, Who::A, &issued.call).await)?;

@@ -168,7 +168,7 @@ impl Scene<'_> {
             Outcome::Accepted => Ok(Ok(played)),
             Outcome::Refused(refusal) => Ok(Err(refusal.to_string())),
             Outcome::AskedAgain => Ok(Err("the server asked again".to_owned())),
-            Outcome::Unlike(said) if played.is_a_no([self.own, self.random]) => Ok(Err(said)),
+            Outcome::Unlike(said) if played.is_a_no(self.flow, [self.own, self.random]) => Ok(Err(said)),
             Outcome::Unlike(said) => {
                 Err(Halt::errored(Reason::Unclear, format!("a complete result unlike any honest one: {said}")))
             }

@@ -71,7 +71,7 @@ async fn of_round(trial: &mut Trial<'_, '_>, flow: &Flow, own: &Played, _: &mut 
             }
             Outcome::Refused(refusal) => refusal.to_string(),
             Outcome::AskedAgain => "the server asked again".to_owned(),
-            Outcome::Unlike(said) if played.is_a_no([own, &random]) => said,
+            Outcome::Unlike(said) if played.is_a_no(flow, [own, &random]) => said,
             Outcome::Unlike(said) => {
                 return Err(Halt::errored(Reason::Unclear, format!("a complete result unlike any honest one: {said}")));
             }

@@ -208,7 +208,9 @@ impl Scene<'_> {
         Ok(match again.outcome(self.flow, self.own) {
             Outcome::Refused(refusal) => Again::Refused(refusal.to_string()),
             Outcome::AskedAgain => Again::Refused("the server asked again".to_owned()),
-            Outcome::Unlike(said) if again.is_a_no([self.own, self.random]) || says_used(&said) => Again::Refused(said),
+            Outcome::Unlike(said) if again.is_a_no(self.flow, [self.own, self.random]) || says_used(&said) => {
+                Again::Refused(said)
+            }
             Outcome::Unlike(said) => {
                 let detail = format!("a complete result unlike any honest one: {said}");
                 return Err(Halt::errored(Reason::Unclear, detail));

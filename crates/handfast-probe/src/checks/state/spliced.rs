@@ -7,7 +7,7 @@ use crate::{
     discovery::emitted,
     identity::Who,
     likeness, marker, owasp,
-    state::{envelope::Envelope, fields, seams},
+    state::{envelope::Envelope, fields, seams, tag::Recipe},
     trial::Trial,
     verdict::{Halt, Observation, Reason, Row, Severity},
 };
@@ -82,6 +82,11 @@ async fn of_round(
     let issued = own.rounds[flow.round].state.clone().unwrap_or_default();
     if !Envelope::read(&issued).is_some_and(|envelope| envelope.is_signed()) {
         let detail = "no signature is seen in the state that could be cut off, or exchanged for another one's";
+        return Err(Halt::skipped(Reason::NoSignatureSeen, detail));
+    }
+    if let Some(recipe) = Recipe::of(&issued) {
+        let detail =
+            format!("what stands beside the document is its {}, which takes no key: no signature", recipe.name());
         return Err(Halt::skipped(Reason::NoSignatureSeen, detail));
     }
     let scene = Scene { flow, own, random: &random };
@@ -184,7 +189,7 @@ impl Scene<'_> {
             Outcome::Refused(refusal) if refusal.reads_like_a_crash() => Ok(Tried::Crashed(refusal.to_string())),
             Outcome::Refused(refusal) => Ok(Tried::Refused(refusal.to_string())),
             Outcome::AskedAgain => Ok(Tried::AskedAgain),
-            Outcome::Unlike(said) if played.is_a_no([own, random]) => Ok(Tried::Refused(said)),
+            Outcome::Unlike(said) if played.is_a_no(flow, [own, random]) => Ok(Tried::Refused(said)),
             Outcome::Unlike(_) if seen => Ok(Tried::Accepted { played: Box::new(played), seen }),
             Outcome::Unlike(said) => {
                 Err(Halt::errored(Reason::Unclear, format!("a complete result unlike any honest one: {said}")))

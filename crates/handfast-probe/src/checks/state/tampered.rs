@@ -81,7 +81,7 @@ async fn of_flow(
     observations: &mut Vec<Observation>,
 ) -> Result<Vec<(Row, Option<u32>)>, Halt> {
     let baseline = flow.honest(trial, observations).await?;
-    flow.compared(trial, &baseline).await?;
+    let baseline = flow.compared(trial, baseline).await?;
     let mut rows = Vec::new();
     for round in 0..baseline.rounds.len() {
         if baseline.rounds[round].state.is_none() {

@@ -261,6 +261,10 @@ pub(super) async fn attempt(
         Outcome::Unlike(_) if matches!(attempt.how, How::Flip(_) | How::MinorFlip(_)) && garbled() => {
             Tried::Accepted(Box::new(played))
         }
+        Outcome::Unlike(text) if both.is_some_and(|(result, honest)| flow.counts_nothing(result, honest)) => {
+            // Nobody of that name has anything that could be counted: so it is where the name is believed.
+            if attempt.names_somebody() { Tried::Impossible } else { Tried::Refused(clean(&text)) }
+        }
         Outcome::Unlike(text) => match (played.answer.result(), random.answer.result()) {
             (Some(result), Some(refused)) if likeness::alike(result, refused) => Tried::Refused(clean(&text)),
             _ => Tried::Unclear(clean(&format!("a complete result unlike the honest one: {text}"))),
@@ -315,6 +319,12 @@ impl Attempt {
     /// Whether one recognised field is changed, so that its use could show in the answer.
     pub(super) fn is_of_a_field(&self) -> bool {
         matches!(self.how, How::Field(_) | How::Transplant(_) | How::Impersonate { .. } | How::Rename { .. })
+    }
+
+    /// Whether it puts a name of somebody or something into the state, where perhaps nothing is.
+    fn names_somebody(&self) -> bool {
+        let after = self.mutation.as_ref().and_then(|mutation| mutation.after.as_str());
+        self.is_of_a_field() && after.is_some()
     }
 
     /// Whether a change like this one says nothing unless something comes of it: the state decides nothing that is known, or a

@@ -25,7 +25,11 @@ pub(super) async fn attempts(
     issued: &str,
     new: New<'_>,
 ) -> Result<Vec<Attempt>, Halt> {
-    let Some(other) = soft(flow.wait_afresh(trial, Who::A).await)? else { return Ok(Vec::new()) };
+    let purse = trial.session.purse.clone();
+    let other = soft(flow.wait_afresh(trial, Who::A).await)?;
+    // What comes after is tried on the objects of the honest end.
+    trial.session.purse = purse;
+    let Some(other) = other else { return Ok(Vec::new()) };
     let paths: Vec<Vec<String>> = fields::differing(issued, other.state()?).into_iter().take(MOST_PLACES).collect();
     if paths.is_empty() {
         return Ok(Vec::new());
@@ -49,6 +53,19 @@ pub(super) async fn attempts(
 /// One value of a fresh state of A's in another fresh state, presented by whom that was issued to. What is not carried out says
 /// nothing here: it may be refused for what it names.
 pub(super) async fn attempt(
+    trial: &mut Trial<'_, '_>,
+    flow: &Flow,
+    honest: &Played,
+    attempt: &Attempt,
+    path: &[String],
+) -> Result<Tried, Halt> {
+    let purse = trial.session.purse.clone();
+    let tried = mixed(trial, flow, honest, attempt, path).await;
+    trial.session.purse = purse;
+    tried
+}
+
+async fn mixed(
     trial: &mut Trial<'_, '_>,
     flow: &Flow,
     honest: &Played,
