@@ -30,6 +30,11 @@ impl Counts {
         self
     }
 
+    /// Whether this number stands in an honest answer.
+    pub fn hold(&self, number: &str) -> bool {
+        self.0.values().any(|honest| honest.contains(number))
+    }
+
     /// Whether an answer says by a number that it was not done as in the honest ones.
     pub fn denied_by(&self, answer: &Value) -> bool {
         numbers(answer).into_iter().any(|(place, number)| {
@@ -218,6 +223,7 @@ mod tests {
         let answer = |notes: u64| json!({"structuredContent": {"notes": notes}});
         let both = Counts::of(&answer(3)).with(&answer(0));
         assert!(!both.denied_by(&answer(0)));
+        assert!(both.hold("3") && !both.hold("5"));
         assert!(Counts::of(&answer(3)).with(&answer(5)).denied_by(&answer(0)));
     }
 }

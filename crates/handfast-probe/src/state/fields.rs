@@ -379,8 +379,8 @@ fn one_letter_off(text: &str) -> Option<String> {
     Some(format!("{}{neighbour}{}", &text[..at], &text[at + 1..]))
 }
 
-/// What makes each state another one, or says when it was made, or protects it.
-const ONCE: [&str; 18] = [
+/// What makes each state another one, or says when it was made or for which request, or protects it.
+const ONCE: [&str; 22] = [
     "n",
     "nonce",
     "jti",
@@ -399,6 +399,10 @@ const ONCE: [&str; 18] = [
     "sig",
     "signature",
     "checksum",
+    "digest",
+    "hash",
+    "arguments",
+    "args",
 ];
 const UNKNOWN_MEMBER: &str = "hf_unknown";
 const MOST: usize = 24;

@@ -1,7 +1,7 @@
 //! One flow from its first call to its end, with at most one state altered on the way. Each experiment starts from a call of
 //! its own: none reuses a state that another has spent.
 
-use super::origins::Origin;
+use super::{loan::soft, origins::Origin};
 use crate::{
     answers::Form,
     counts::Counts,
@@ -95,14 +95,11 @@ impl Flow {
     ) -> Result<Played, Halt> {
         let purse = trial.session.purse.clone();
         trial.session.purse.retain(|(letter, _), _| *letter != Who::A.letter());
-        let again = match self.play(trial, Who::A, "untouched-retry", None).await {
-            Err(halt) if !halt.is_final() => {
-                // There may be no more objects to be had.
-                trial.session.purse = purse;
-                self.play(trial, Who::A, "untouched-retry", None).await?
-            }
-            played => played?,
-        };
+        if !matches!(soft(self.origin.call(trial, Who::A).await)?, Some(Some(_))) {
+            // There are no more objects to be had.
+            trial.session.purse = purse;
+        }
+        let again = self.play(trial, Who::A, "untouched-retry", None).await?;
         self.steady = match (again.answer.result(), first.answer.result()) {
             (Some(again), Some(first)) => {
                 self.counts = Counts::of(first).with(again);

@@ -126,7 +126,7 @@ async fn of_round(
         }
         let tried = subjects::attempt(trial, flow, [baseline, &random], &attempt).await?;
         let Some(accepted) = tally.count(tried) else { continue };
-        let observed = attempt.observed_in(&accepted.answer, &baseline.answer);
+        let observed = attempt.observed_in(flow, &accepted.answer, &baseline.answer);
         if !observed && attempt.is_harmless(&issued) {
             // Nothing that matters is in the state, and nothing came of the change: tampering does nothing here.
             tally.harmless.push(attempt.told.clone());
@@ -164,8 +164,11 @@ async fn confirm(
     let again = subjects::attempt(trial, flow, [baseline, random], attempt).await?;
     let random_again = flow.with_random(trial, Who::A, "random-state-again").await?;
     let repeated = matches!(again, Tried::Accepted(_));
-    let still_refused =
-        matches!(random_again.outcome(flow, baseline), Outcome::Refused(_) | Outcome::AskedAgain | Outcome::Unlike(_));
+    let still_refused = match random_again.outcome(flow, baseline) {
+        Outcome::Refused(_) | Outcome::AskedAgain => true,
+        Outcome::Unlike(_) => random_again.is_a_no(flow, [baseline, random]),
+        Outcome::Accepted | Outcome::Unclear(_) => false,
+    };
     if !repeated || !still_refused {
         let what = if repeated {
             "a random state was refused first and then not"
@@ -174,7 +177,7 @@ async fn confirm(
         };
         return Err(Halt::errored(Reason::Unstable, what));
     }
-    let observed = attempt.observed_in(&first.answer, &baseline.answer);
+    let observed = attempt.observed_in(flow, &first.answer, &baseline.answer);
     let shown = match (observed, attempt.is_of_a_field()) {
         (true, _) => "; the changed value came back in the server's answer",
         (false, true) => "; nothing in the answer shows what it did",

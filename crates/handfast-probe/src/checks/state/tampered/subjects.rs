@@ -130,7 +130,8 @@ pub(super) async fn attempts(
         };
         found.extend(found.iter().map(anew).collect::<Vec<_>>());
     }
-    found.extend(transplants::attempts(trial, flow, issued, &new).await?);
+    let of_b = found.iter().find_map(|attempt| attempt.honest.as_deref()).cloned();
+    found.extend(transplants::attempts(trial, flow, issued, of_b, &new).await?);
     if envelope.with_altered_signature().is_some() {
         let told = "a state with one character of its signature changed".to_owned();
         found.push(new(How::Signature, told, None, true, 347));
@@ -242,7 +243,7 @@ pub(super) async fn attempt(
     }
     let clean = |text: &str| trial.clean(text);
     let baseline = attempt.honest.as_deref().unwrap_or(baseline);
-    let observed = attempt.observed_in(&played.answer, &baseline.answer);
+    let observed = attempt.observed_in(flow, &played.answer, &baseline.answer);
     let both = played.answer.result().zip(baseline.answer.result());
     let still_shows =
         |before: &Value| both.is_some_and(|(result, honest)| likeness::still_shows(honest, result, before));
@@ -335,7 +336,7 @@ impl Attempt {
     }
 
     /// Whether the answer shows the changed value, and the honest one did not: as a word of its own, or in the place of the old one.
-    pub(super) fn observed_in(&self, answer: &Answer, baseline: &Answer) -> bool {
+    pub(super) fn observed_in(&self, flow: &Flow, answer: &Answer, baseline: &Answer) -> bool {
         let honest = self.honest.as_ref().map_or(baseline, |honest| &honest.answer);
         // Of an accepted transplant it was seen before.
         let Some(mutation) = &self.mutation else { return matches!(self.how, How::Transplant(_)) };
@@ -347,7 +348,9 @@ impl Attempt {
         let is_word = after.len() >= SHORTEST_SHOWN
             && marker::find_name(result, &after, &states).is_some()
             && marker::find_name(honest, &after, &[]).is_none();
-        is_word || likeness::became(honest, result, &mutation.before, &mutation.after)
+        // One more is no news where another honest end said the same.
+        let known = flow.counts.hold(&after);
+        is_word || (!known && likeness::became(honest, result, &mutation.before, &mutation.after))
     }
 
     /// The facts for the evidence.

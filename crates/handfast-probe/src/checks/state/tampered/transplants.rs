@@ -23,6 +23,7 @@ pub(super) async fn attempts(
     trial: &mut Trial<'_, '_>,
     flow: &Flow,
     issued: &str,
+    of_b: Option<Played>,
     new: New<'_>,
 ) -> Result<Vec<Attempt>, Halt> {
     let purse = trial.session.purse.clone();
@@ -35,7 +36,10 @@ pub(super) async fn attempts(
         return Ok(Vec::new());
     }
     // B may not be able to carry out a flow at all.
-    let of_b = soft(flow.play(trial, Who::B, "stranger-untouched", None).await)?;
+    let of_b = match of_b {
+        Some(played) => Some(played),
+        None => soft(flow.play(trial, Who::B, "stranger-untouched", None).await)?,
+    };
     let of_b = of_b.filter(|played| played.answer.disposition == Disposition::Accepted);
     let mut found = Vec::new();
     for path in paths {
