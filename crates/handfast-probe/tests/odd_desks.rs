@@ -3,18 +3,15 @@
 
 mod support;
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use std::{collections::BTreeMap, sync::Mutex};
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use handfast_probe::{checks, report::Report};
-use handfast_wire::meta;
 use serde_json::{Value, json};
 use support::{
     HANDLE, STATE, check,
-    front::{Act, Front, Recorded},
+    front::Act,
+    mini::{data, mini, no, tool},
     probed, verdict, whole_run_on,
 };
 
@@ -48,12 +45,11 @@ type Answer = fn(&mut Desk, &str, &str, &Value) -> Act;
 
 /// These checks against a desk with these tools, each with the texts that it takes.
 async fn judged(tools: &'static [(&str, &[&str])], ids: &[&str], answer: Answer) -> Report {
-    let desk = Arc::<Mutex<Desk>>::default();
-    let front = Front::start(None, move |_, request| {
-        let Some(who) = request.token().filter(|token| ["alice", "bob"].contains(token)) else {
-            return Act::Status(401, Vec::new());
-        };
-        at(&mut desk.lock().expect("nobody panics"), tools, answer, who, request)
+    let desk = Mutex::<Desk>::default();
+    let tools: Vec<Value> = tools.iter().map(|(name, takes)| tool(name, takes)).collect();
+    let front = mini(tools.into(), false, move |who, request| match request.tool() {
+        "whoami" => data(json!({"user": who})),
+        name => answer(&mut desk.lock().expect("nobody panics"), who, name, &request.body["params"]),
     })
     .await;
     let mut run = whole_run_on(&front.url());
@@ -61,33 +57,8 @@ async fn judged(tools: &'static [(&str, &[&str])], ids: &[&str], answer: Answer)
     probed(&run).await
 }
 
-fn at(desk: &mut Desk, tools: &[(&str, &[&str])], answer: Answer, who: &str, request: &Recorded) -> Act {
-    let listed = tools.iter().map(|(name, takes)| {
-        let properties: BTreeMap<&str, Value> = takes.iter().map(|name| (*name, json!({"type": "string"}))).collect();
-        json!({"name": name, "inputSchema": {"type": "object", "properties": properties, "required": takes}})
-    });
-    match request.method() {
-        "server/discover" => Act::Result(
-            json!({"supportedVersions": [meta::MODERN], "capabilities": {"tools": {}}, "resultType": "complete"}),
-        ),
-        "tools/list" => Act::Result(json!({"resultType": "complete", "tools": listed.collect::<Vec<_>>()})),
-        "tools/call" if request.tool() == "whoami" => data(&json!({"user": who})),
-        "tools/call" => answer(desk, who, request.tool(), &request.body["params"]),
-        _ => Act::Error(-32601, "method not found"),
-    }
-}
-
 fn says(text: &str) -> Act {
     Act::Result(json!({"resultType": "complete", "content": [{"type": "text", "text": text}]}))
-}
-
-fn data(data: &Value) -> Act {
-    let content = json!([{"type": "text", "text": data.to_string()}]);
-    Act::Result(json!({"resultType": "complete", "content": content, "structuredContent": data}))
-}
-
-fn refused(text: &str) -> Act {
-    Act::Result(json!({"resultType": "complete", "isError": true, "content": [{"type": "text", "text": text}]}))
 }
 
 fn asks(state: &str) -> Act {
@@ -128,7 +99,7 @@ async fn a_state_that_archives_nothing_was_not_taken() {
             desk.issued.push(state.clone());
             return asks(&state);
         };
-        let Some(document) = state.split_once('.').and_then(|(body, _)| read(body)) else { return refused("invalid") };
+        let Some(document) = state.split_once('.').and_then(|(body, _)| read(body)) else { return no("invalid") };
         let bound = document["user"] == who && document["folder"] == *folder;
         let taken = desk.issued.iter().any(|issued| issued == state) && bound && agreed(params);
         says(&format!("archived {} items", if taken { 3 } else { 0 }))
@@ -171,7 +142,7 @@ fn sets_a_priority(desk: &mut Desk, who: &str, tool: &str, params: &Value, owned
     let arguments = &params["arguments"];
     if tool == "create_task" {
         let id = desk.open("tsk", who, &arguments["title"]);
-        return data(&json!({"task_id": id, "title": arguments["title"], "owner": who}));
+        return data(json!({"task_id": id, "title": arguments["title"], "owner": who}));
     }
     let id = arguments["task_id"].as_str().unwrap_or_default();
     let task = desk.objects.get_mut(id);
@@ -182,12 +153,12 @@ fn sets_a_priority(desk: &mut Desk, who: &str, tool: &str, params: &Value, owned
                 task.2 += 1;
                 1
             });
-            data(&json!({"rows_updated": rows}))
+            data(json!({"rows_updated": rows}))
         }
         (_, Some((owner, title, revision))) if owner == who => {
-            data(&json!({"task_id": id, "title": title, "owner": owner, "revision": revision}))
+            data(json!({"task_id": id, "title": title, "owner": owner, "revision": revision}))
         }
-        _ => refused("no such task"),
+        _ => no("no such task"),
     }
 }
 
@@ -210,7 +181,7 @@ fn closes_carts(desk: &mut Desk, who: &str, tool: &str, params: &Value, owned: b
     let arguments = &params["arguments"];
     if tool == "open_cart" {
         let id = desk.open("crt", who, &arguments["title"]);
-        return data(&json!({"cart_id": id, "title": arguments["title"], "owner": who}));
+        return data(json!({"cart_id": id, "title": arguments["title"], "owner": who}));
     }
     let id = arguments["cart_id"].as_str().unwrap_or_default();
     let cart = desk.objects.get_mut(id).filter(|(_, _, closed)| *closed == 0);
@@ -221,10 +192,10 @@ fn closes_carts(desk: &mut Desk, who: &str, tool: &str, params: &Value, owned: b
                 cart.2 = 1;
                 1
             });
-            data(&json!({"carts_closed": carts}))
+            data(json!({"carts_closed": carts}))
         }
-        (_, Some((owner, title, _))) if owner == who => data(&json!({"cart_id": id, "title": title, "owner": owner})),
-        _ => refused("no such cart"),
+        (_, Some((owner, title, _))) if owner == who => data(json!({"cart_id": id, "title": title, "owner": owner})),
+        _ => no("no such cart"),
     }
 }
 
@@ -251,9 +222,9 @@ fn pays_orders(desk: &mut Desk, who: &str, params: &Value, trusted: bool) -> Act
     let order = desk.objects.get(document["order"].as_str().unwrap_or_default());
     match order.filter(|(owner, ..)| trusted || owner == who) {
         Some((owner, title, _)) if whole && document["user"] == who && agreed(params) => {
-            data(&json!({"title": title, "owner": owner, "paid": true}))
+            data(json!({"title": title, "owner": owner, "paid": true}))
         }
-        _ => refused("no such order"),
+        _ => no("no such order"),
     }
 }
 

@@ -91,7 +91,12 @@ async fn mixed(
     if !shows(trial, &played.answer, [&donor, &altered], path, honest) {
         return Ok(Tried::Impossible);
     }
-    // What the whole of A's state would do here as well is no work of the one value in it.
+    // What the whole of A's state would do here as well, or no state of A's at all, is no work of the one value in it.
+    let Some([donor, own]) = soft(pair(trial, flow, attempt.who).await)? else { return Ok(Tried::Impossible) };
+    let untouched = flow.present(trial, "untouched-flow", attempt.who, &own, &own.call).await?;
+    if shows(trial, &untouched.answer, [&donor, &own], path, honest) {
+        return Ok(Tried::Impossible);
+    }
     let Some([donor, own]) = soft(pair(trial, flow, attempt.who).await)? else { return Ok(Tried::Impossible) };
     let whole = flow.present(trial, "whole-state", attempt.who, &own.with_state_of(&donor), &own.call).await?;
     match whole.outcome(flow, honest) {
