@@ -3,7 +3,7 @@
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::{
     Engine,
-    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+    engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD},
 };
 use handfast_wire::text::is_printable;
 use serde_json::Value;
@@ -28,8 +28,10 @@ pub struct Redactor {
 
 #[derive(Clone)]
 struct Replacement {
+    /// As it is looked for: in lower case, where any case will do.
     secret: String,
     shown: String,
+    any_case: bool,
 }
 
 impl std::fmt::Debug for Replacement {
@@ -44,10 +46,18 @@ impl Redactor {
         self.add_however_written(credential, &format!("[credential of {name}]"));
     }
 
-    /// A handle or state: shown by its fingerprint. Short ones stay: they hide nothing and would garble the rest.
+    /// A handle or state: shown by its fingerprint, also without its prefix. Short ones stay: they hide nothing and would
+    /// garble the rest.
     pub fn shorten(&mut self, value: &str) {
-        if value.chars().count() >= WORTH_SHORTENING {
-            self.add_however_written(value, &fingerprint(value));
+        if value.chars().count() < WORTH_SHORTENING {
+            return;
+        }
+        let shown = fingerprint(value);
+        self.add_however_written(value, &shown);
+        if let Some((_, rest)) =
+            value.split_once(SEPARATORS).filter(|(_, rest)| rest.chars().count() >= WORTH_SHORTENING)
+        {
+            self.add(rest, shown);
         }
     }
 
@@ -65,36 +75,51 @@ impl Redactor {
         shown
     }
 
-    /// A secret as it is, and as a server may write it that echoes it: in a URI, in JSON, in one case, in base64.
+    /// A secret as it is, and as a server may write it that echoes it: in another case, in a URI, in JSON, in hexadecimal, in
+    /// base64, alone or among other things.
     fn add_however_written(&mut self, secret: &str, shown: &str) {
         self.add(secret, shown.to_owned());
-        if secret.chars().count() < WORTH_SHORTENING {
+        if secret.chars().count() < SHORTEST_IN_ANY_CASE {
             return;
         }
         let percent: String = secret.bytes().map(percent_encoded).collect();
-        let base64 = [STANDARD.encode(secret), URL_SAFE_NO_PAD.encode(secret)];
-        let others = [percent, secret.replace('/', "\\/"), secret.to_ascii_uppercase(), secret.to_ascii_lowercase()];
-        for other in others.into_iter().chain(base64) {
-            self.add(other.trim_end_matches('='), shown.to_owned());
+        let hex: String = secret.bytes().map(|byte| format!("{byte:02x}")).collect();
+        for other in [percent, secret.replace('/', "\\/"), hex].into_iter().chain(in_base64(secret)) {
+            self.add(&other, shown.to_owned());
         }
     }
 
     fn add(&mut self, secret: &str, shown: String) {
-        if secret.chars().count() < SHORTEST_SECRET || self.replacements.iter().any(|known| known.secret == secret) {
+        let length = secret.chars().count();
+        let any_case = length >= SHORTEST_IN_ANY_CASE;
+        let secret = if any_case { secret.to_ascii_lowercase() } else { secret.to_owned() };
+        // The longest first: a state may contain a handle.
+        let at = self.replacements.partition_point(|known| known.secret.len() >= secret.len());
+        let mut as_long = self.replacements[..at].iter().rev().take_while(|known| known.secret.len() == secret.len());
+        if length < SHORTEST_SECRET || as_long.any(|known| known.secret == secret) {
             return;
         }
-        self.replacements.push(Replacement { secret: secret.to_owned(), shown });
-        // The longest first: a state may contain a handle.
-        self.replacements.sort_by_key(|known| std::cmp::Reverse(known.secret.len()));
+        self.replacements.insert(at, Replacement { secret, shown, any_case });
     }
 
     /// The text without secrets.
     pub fn text(&self, text: &str) -> String {
-        let mut clean = text.to_owned();
+        let (mut clean, mut lower) = (text.to_owned(), text.to_ascii_lowercase());
         for known in &self.replacements {
-            if clean.contains(&known.secret) {
-                clean = clean.replace(&known.secret, &known.shown);
+            // Only ASCII letters change: every place in the one is the same place in the other.
+            let searched = if known.any_case { &lower } else { &clean };
+            if !searched.contains(&known.secret) {
+                continue;
             }
+            let (mut written, mut from) = (String::new(), 0);
+            for (at, found) in searched.match_indices(&known.secret) {
+                written.push_str(&clean[from..at]);
+                written.push_str(&known.shown);
+                from = at + found.len();
+            }
+            written.push_str(&clean[from..]);
+            lower = written.to_ascii_lowercase();
+            clean = written;
         }
         clean
     }
@@ -130,6 +155,20 @@ impl Redactor {
     }
 }
 
+/// A text in base64, in both alphabets: alone, and after one or two other bytes, without the characters that hold something of
+/// what stands beside it.
+fn in_base64(secret: &str) -> Vec<String> {
+    let mut written = vec![STANDARD_NO_PAD.encode(secret), URL_SAFE_NO_PAD.encode(secret)];
+    for before in 0..3 {
+        let padded = [&vec![0; before], secret.as_bytes()].concat();
+        let (first, whole) = ([0, 2, 3][before], padded.len() * 8 / 6);
+        for encoded in [STANDARD_NO_PAD.encode(&padded), URL_SAFE_NO_PAD.encode(&padded)] {
+            written.push(encoded[first..whole].to_owned());
+        }
+    }
+    written
+}
+
 fn percent_encoded(byte: u8) -> String {
     if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
         char::from(byte).to_string()
@@ -146,6 +185,10 @@ const SHORTEST_SESSION: usize = 6;
 /// Anything shorter is in every text.
 const SHORTEST_SECRET: usize = 3;
 const WORTH_SHORTENING: usize = 12;
+/// Anything shorter may well be another word in another case.
+const SHORTEST_IN_ANY_CASE: usize = 6;
+/// What a prefix may end with, as in `bsk_`, `urn:`, `ws-`.
+const SEPARATORS: [char; 7] = ['-', '_', ':', '.', '/', '~', '#'];
 
 #[cfg(test)]
 mod tests {
@@ -162,12 +205,36 @@ mod tests {
             secret.replace('/', "\\/"),
             secret.to_uppercase(),
             secret.to_lowercase(),
-            STANDARD.encode(secret),
+            "Aa+bb/Cc9f31C07d55xy==".to_owned(),
+            "aa%2bbb%2fcc9f31c07d55Xy%3d%3d".to_owned(),
+            STANDARD_NO_PAD.encode(secret),
             URL_SAFE_NO_PAD.encode(secret),
+            STANDARD_NO_PAD.encode(format!("Bearer {secret} or so")),
+            STANDARD_NO_PAD.encode(format!("a:{secret}")),
+            STANDARD_NO_PAD.encode(format!("{{\"t\":\"{secret}\"}}")),
+            secret.bytes().map(|byte| format!("{byte:02X}")).collect(),
         ] {
             let shown = redactor.text(&format!("you sent {echoed}."));
             assert!(shown.contains("[credential of A]") && !shown.to_lowercase().contains("9f31c07d55"), "{shown}");
         }
+    }
+
+    #[test]
+    fn a_short_credential_is_hidden_as_well() {
+        let mut redactor = Redactor::default();
+        redactor.hide("tok-bob", "B");
+        let said = format!("tok-bob TOK-BOB {} 746f6b2d626f62", STANDARD_NO_PAD.encode("tok-bob"));
+        assert_eq!(redactor.text(&said), ["[credential of B]"; 4].join(" "));
+    }
+
+    #[test]
+    fn a_handle_is_shortened_without_its_prefix_too() {
+        let mut redactor = Redactor::default();
+        redactor.shorten("bsk_0123456789abcdef");
+        redactor.shorten("ws-17-of-shop");
+        let shown = fingerprint("bsk_0123456789abcdef");
+        assert_eq!(redactor.text("no 0123456789abcdef, no BSK_0123456789ABCDEF"), format!("no {shown}, no {shown}"));
+        assert_eq!(redactor.text("17-of-shop"), "17-of-shop", "what is left is short");
     }
 
     #[test]
