@@ -20,7 +20,8 @@ impl Canary {
     }
 }
 
-fn bare(text: &str) -> String {
+/// Letters and digits of a text, in lower case.
+pub(crate) fn bare(text: &str) -> String {
     text.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
@@ -41,7 +42,8 @@ impl Canaries {
     pub fn planted(&self, text: &str) -> bool {
         // `hf`, a letter, three digits, the nonce: four hexadecimal digits alone stand in many a handle.
         let bare = bare(text);
-        bare.match_indices(&self.nonce).any(|(at, _)| at >= 6 && bare[at - 6..].starts_with(PREFIX))
+        bare.match_indices(&self.nonce)
+            .any(|(at, _)| at >= DIGITS_BEFORE_NONCE && bare[at - DIGITS_BEFORE_NONCE..].starts_with(PREFIX))
     }
 
     /// Whether a text holds a canary that was made for this caller.
@@ -54,6 +56,23 @@ impl Canaries {
     /// Whether a text is a canary of this run and hardly more: a label, not a slug that a server made of one.
     pub fn is_one(&self, text: &str) -> bool {
         self.planted(text) && bare(text).len() <= LONGEST
+    }
+
+    /// The canaries of this caller that stand in a text, each once.
+    pub fn those_in(&self, text: &str, who: Who) -> Vec<Canary> {
+        let bare = bare(text);
+        let begin = |at: usize| at.checked_sub(DIGITS_BEFORE_NONCE).map(|from| &bare[from..at + self.nonce.len()]);
+        let shorts = bare.match_indices(&self.nonce).filter_map(|(at, _)| begin(at));
+        let mut found: Vec<Canary> = Vec::new();
+        for short in
+            shorts.filter(|short| short.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with(who.letter())))
+        {
+            let long = format!("{PREFIX}-{}-{WORD}", &short[PREFIX.len()..]);
+            if !found.iter().any(|known| known.long == long) {
+                found.push(Canary { long, short: short.to_owned() });
+            }
+        }
+        found
     }
 
     /// A fresh canary for what this caller plants.
@@ -73,6 +92,8 @@ impl Default for Canaries {
     }
 }
 
+/// `hf`, a letter, three digits.
+const DIGITS_BEFORE_NONCE: usize = 6;
 /// Letters and digits of a long canary.
 const LONGEST: usize = 16;
 /// How every canary begins.
@@ -97,6 +118,16 @@ mod tests {
             assert!(canary.is_in(&text), "{text}");
         }
         assert!(!canary.is_in(&canary.short[..9]));
+    }
+
+    #[test]
+    fn the_canaries_in_a_text_are_those_of_one_caller() {
+        let mut canaries = Canaries::new();
+        let (a, other, b) = (canaries.fresh(Who::A), canaries.fresh(Who::A), canaries.fresh(Who::B));
+        let text = format!("{} / {} / {} / {}", a.long.to_uppercase(), b.long, other.short, a.long);
+        assert_eq!(canaries.those_in(&text, Who::A), [a, other]);
+        assert_eq!(canaries.those_in(&text, Who::B), [b]);
+        assert_eq!(canaries.those_in("hf-a001", Who::A), []);
     }
 
     #[test]

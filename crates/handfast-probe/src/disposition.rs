@@ -114,9 +114,10 @@ pub fn of(reply: &Reply) -> Disposition {
             Disposition::Refused(Refusal { by: RefusedBy::RpcError(error.code), text: error.message.clone() })
         }
         Body::Bare(text) => match reply.status {
-            Some(status @ (400 | 401 | 403 | 404 | 410)) => {
-                Disposition::Refused(Refusal { by: RefusedBy::Http(status), text: text.clone() })
-            }
+            Some(status @ (400 | 401 | 403 | 404 | 410)) => Disposition::Refused(Refusal {
+                by: RefusedBy::Http(status),
+                text: text.chars().take(WORDS_OF_A_PAGE).collect(),
+            }),
             Some(status) => Disposition::Unclear(Unclear::Status(status)),
             None => Disposition::Unclear(Unclear::Fault(Fault::NotMcp("no answer".to_owned()))),
         },
@@ -178,6 +179,9 @@ impl Refusal {
     }
 }
 
+/// What a page without JSON-RPC begins with says why.
+const WORDS_OF_A_PAGE: usize = 400;
+
 #[allow(clippy::expect_used)] // constant patterns, compiled by the tests below
 static CRASH: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
@@ -215,7 +219,7 @@ mod tests {
     use super::*;
 
     fn http(status: u16, body: Body) -> Disposition {
-        of(&Reply { status: Some(status), body })
+        of(&Reply::new(Some(status), body))
     }
 
     #[test]
@@ -235,7 +239,7 @@ mod tests {
 
     #[test]
     fn an_error_result_is_a_refusal_and_a_question_is_neither() {
-        let result = |value| of(&Reply { status: None, body: Body::Result(value) }).word();
+        let result = |value| of(&Reply::new(None, Body::Result(value))).word();
         assert_eq!(result(json!({"content": []})), "accepted");
         assert_eq!(result(json!({"resultType": "complete", "isError": false})), "accepted");
         assert_eq!(result(json!({"isError": true, "content": [{"type": "text", "text": "no"}]})), "refused");

@@ -20,6 +20,7 @@ mod dates;
 mod digest;
 pub mod discovery;
 pub mod disposition;
+pub mod echo;
 pub mod effect;
 pub mod errand;
 pub mod evidence;

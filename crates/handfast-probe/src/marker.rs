@@ -7,7 +7,12 @@ use handfast_wire::pointer;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::{canary::Canary, discovery::names};
+use crate::{
+    canary::{Canaries, Canary},
+    discovery::names,
+    echo,
+    identity::Who,
+};
 
 /// Everything of a result that a model or a person would see, with its place: text blocks, structured content, embedded
 /// resources, messages. `_meta` is left out: a server may mirror there who is calling.
@@ -49,10 +54,24 @@ pub fn visible_text(result: &Value) -> String {
     }
 }
 
-/// Where a canary stands in an answer, `_meta` included. An echo of what the caller sent in that very request proves nothing:
-/// sent texts that carry the canary themselves are taken out first.
+/// Where a canary stands in an answer, `_meta` included. An echo of what the caller sent in that very request proves nothing,
+/// and it comes in any spelling: a canary that stands in what was sent, however that is read, is no evidence in this answer.
 pub fn find_canary(result: &Value, canary: &Canary, sent: &[String]) -> Option<String> {
+    find(everything(result), &[], |text| canary.is_in(text)).filter(|_| !echo::carries(sent, canary))
+}
+
+/// Where a canary seems to stand: only what was sent to the letter is taken out first. Good enough to choose where to look,
+/// and no evidence.
+pub fn seems_to_show(result: &Value, canary: &Canary, sent: &[String]) -> Option<String> {
     find(everything(result), sent, |text| canary.is_in(text))
+}
+
+/// The canaries of a caller that stand in an answer, and were not sent.
+pub fn canaries_of(who: Who, result: &Value, canaries: &Canaries, sent: &[String]) -> Vec<Canary> {
+    let text: String = everything(result).into_iter().map(|(at, text)| format!("{text}\n{at}\n")).collect();
+    let mut found = canaries.those_in(&text, who);
+    found.retain(|canary| !echo::carries(sent, canary));
+    found
 }
 
 /// Where a caller's name stands in an answer, as a whole word, echoes taken out first.
@@ -244,6 +263,12 @@ mod tests {
         let result = json!({"content": [{"type": "text", "text": "no such basket: basket-hf-a0010011-canary"}]});
         assert!(find_canary(&result, &canary(), &[]).is_some());
         assert_eq!(find_canary(&result, &canary(), &["basket-hf-a0010011-canary".to_owned()]), None);
+        let shouted = json!({"content": [{"type": "text", "text": "NO BASKET BASKET-HF-A0010011-CANARY"}]});
+        let cut = json!({"content": [{"type": "text", "text": "no such basket: `basket-hf-a0010011-c...`"}]});
+        let sent = ["basket-hf-a0010011-canary".to_owned()];
+        assert_eq!([&shouted, &cut].map(|result| find_canary(result, &canary(), &sent)), [None, None]);
+        let coded = [STANDARD.encode("hf-a0010011-canary")];
+        assert_eq!(find_canary(&result, &canary(), &coded), None, "what was sent, decoded");
         let part_of_it = ["canary".to_owned(), "hf".to_owned()];
         assert!(find_canary(&result, &canary(), &part_of_it).is_some(), "a word that was sent is not the canary");
     }

@@ -139,7 +139,7 @@ async fn pages(target: &mut Target, method: &str, key: &str) -> Result<Pages, Re
         let Body::Result(result) = &reply.body else { return Err(reply) };
         let Some(items) = result.get(key).and_then(Value::as_array) else {
             let missing = Fault::NotMcp(format!("the result of {method} has no `{key}`"));
-            return Err(Reply { status: reply.status, body: Body::Fault(missing) });
+            return Err(Reply::new(reply.status, Body::Fault(missing)));
         };
         for item in items {
             if found.len() >= MAX_ITEMS {

@@ -3,6 +3,7 @@
 mod visit;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
@@ -107,13 +108,23 @@ impl Answer {
         }
     }
 
-    /// Everything that came, also the words and data of a JSON-RPC error.
-    pub fn body(&self) -> Option<std::borrow::Cow<'_, Value>> {
-        match &self.reply.body {
-            Body::Result(result) => Some(std::borrow::Cow::Borrowed(result)),
-            Body::Error(error) => Some(std::borrow::Cow::Owned(error.to_value())),
-            _ => None,
+    /// Everything that came: also the words and data of a JSON-RPC error, a page that is no JSON-RPC, and what was told on
+    /// the way, as the member `notified`.
+    pub fn body(&self) -> Option<Cow<'_, Value>> {
+        let answer = match &self.reply.body {
+            Body::Result(result) => Some(Cow::Borrowed(result)),
+            Body::Error(error) => Some(Cow::Owned(error.to_value())),
+            Body::Bare(page) => Some(Cow::Owned(json!({"page": page}))),
+            Body::Fault(_) => None,
+        };
+        if self.reply.heard.is_empty() {
+            return answer;
         }
+        let mut all = answer.map_or_else(|| json!({}), Cow::into_owned);
+        if let Some(members) = all.as_object_mut() {
+            members.insert("notified".to_owned(), Value::Array(self.reply.heard.clone()));
+        }
+        Some(Cow::Owned(all))
     }
 
     /// Whether both are results, and say different kinds of things.
@@ -307,7 +318,7 @@ impl<'t, 'p> Trial<'t, 'p> {
         (self.session.progress)(&format!("{step}: {} twice at once", calls[0].1.title()));
         let left = self.allowance()?.min(self.allowance()?);
         let together = tokio::time::timeout(left, self.session.target.send_together(calls)).await;
-        let lost = || Reply { status: None, body: Body::Fault(Fault::TimedOut(left)) };
+        let lost = || Reply::new(None, Body::Fault(Fault::TimedOut(left)));
         let replies = together.unwrap_or_else(|_| [lost(), lost()]);
         self.note_silence(&replies[0]);
         let [(a, one), (b, other)] = calls;
@@ -383,7 +394,7 @@ impl<'t, 'p> Trial<'t, 'p> {
         loop {
             let left = self.allowance()?;
             let sent = tokio::time::timeout(left, self.session.target.send(who, call)).await;
-            let reply = sent.unwrap_or_else(|_| Reply { status: None, body: Body::Fault(Fault::TimedOut(left)) });
+            let reply = sent.unwrap_or_else(|_| Reply::new(None, Body::Fault(Fault::TimedOut(left))));
             self.note_silence(&reply);
             let left = self.session.budget.deadline.left().unwrap_or_default();
             let asked = self.session.target.asked_to_wait().filter(|_| reply.status == Some(429));
@@ -450,13 +461,13 @@ impl<'t, 'p> Trial<'t, 'p> {
             match seen.status.as_str() {
                 "completed" => {
                     let inner = node.get("result").or_else(|| result.get("result")).cloned();
-                    return Ok(inner.map(|inner| Reply { status: reply.status, body: Body::Result(inner) }));
+                    return Ok(inner.map(|inner| Reply { body: Body::Result(inner), ..reply }));
                 }
                 "failed" | "cancelled" => {
                     let why = node.pointer("/error/message").or_else(|| node.get("statusMessage"));
                     let text = why.and_then(Value::as_str).unwrap_or("the task failed").to_owned();
                     let result = json!({"isError": true, "content": [{"type": "text", "text": text}]});
-                    return Ok(Some(Reply { status: reply.status, body: Body::Result(result) }));
+                    return Ok(Some(Reply { body: Body::Result(result), ..reply }));
                 }
                 _ => task = Task { id: task.id, ..seen },
             }
@@ -500,10 +511,14 @@ impl<'t, 'p> Trial<'t, 'p> {
 
     fn record(&mut self, step: &str, who: Who, title: String, params: &Object, answer: &Answer) {
         let redactor = &self.session.redactor;
-        let said = match &answer.issued {
-            Some(id) => format!("{} (issued {id})", answer.said()),
-            None => answer.said(),
-        };
+        let mut said = answer.said();
+        if let Some(id) = &answer.issued {
+            said = format!("{said} (issued {id})");
+        }
+        if !answer.reply.heard.is_empty() {
+            let told = strings_in(&Value::Array(answer.reply.heard.clone())).join(" ");
+            said = format!("{said} (told before it: {told})");
+        }
         let shown = ["arguments", "inputResponses", "requestState", "uri", "session", "declared"];
         let params: Object = params
             .iter()

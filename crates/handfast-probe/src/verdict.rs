@@ -52,6 +52,18 @@ pub enum Severity {
     Critical,
 }
 
+impl Severity {
+    /// The next one down.
+    pub fn lower(self) -> Self {
+        match self {
+            Self::Critical => Self::High,
+            Self::High => Self::Medium,
+            Self::Medium => Self::Low,
+            Self::Low | Self::Info => Self::Info,
+        }
+    }
+}
+
 /// Something worth knowing that is no finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Observation {

@@ -19,7 +19,7 @@ use reqwest::{
 use secrecy::ExposeSecret;
 use serde_json::Value;
 
-use super::{Body, Era, ExtraHeader, Fault, Options, Reply};
+use super::{Body, Era, ExtraHeader, Fault, Heard, Options, Reply};
 use crate::{
     clock, dates,
     identity::{Identities, Identity, Who},
@@ -337,14 +337,15 @@ impl Http {
             let origin = location.and_then(|to| self.url.join(to).ok()).map(|to| to.origin().ascii_serialization());
             let text =
                 format!("redirects to {}, which is not followed", origin.unwrap_or_else(|| "nowhere".to_owned()));
-            return Reply { status: Some(status.as_u16()), body: Body::Bare(text) };
+            return Reply::new(Some(status.as_u16()), Body::Bare(text));
         }
+        let mut heard = Heard::default();
         let body = if streamed && status.is_success() {
-            read_stream(response, request, &self.options).await
+            read_stream(response, request, &self.options, &mut heard).await
         } else {
             read_whole(response, status, request, self.options.max_body).await
         };
-        Reply { status: Some(status.as_u16()), body }
+        Reply { heard: heard.0, ..Reply::new(Some(status.as_u16()), body) }
     }
 
     /// Sends a notification; the answer, if any, does not matter.
@@ -433,14 +434,14 @@ async fn read_whole(mut response: reqwest::Response, status: StatusCode, request
             Err(fault) => Body::Fault(fault),
         },
         _ if !status.is_success() => {
-            Body::Bare(String::from_utf8_lossy(&bytes).chars().take(SHOWN_OF_BARE_BODY).collect())
+            Body::Bare(String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT_OF_BARE_BODY)]).into_owned())
         }
         Ok(_) => Body::Fault(Fault::NotMcp("a message that is no answer".to_owned())),
         Err(error) => Body::Fault(Fault::NotMcp(error.to_string())),
     }
 }
 
-async fn read_stream(mut response: reqwest::Response, request: &Request, options: &Options) -> Body {
+async fn read_stream(mut response: reqwest::Response, request: &Request, options: &Options, heard: &mut Heard) -> Body {
     let limit = options.max_body;
     let mut decoder = sse::Decoder::new(limit);
     let (mut received, mut unreadable) = (0, None);
@@ -471,7 +472,7 @@ async fn read_stream(mut response: reqwest::Response, request: &Request, options
                     }
                     return answered(answer);
                 }
-                Ok(_) => {}
+                Ok(message) => heard.note(&message),
                 Err(error) => unreadable = Some(error.to_string()),
             }
         }
@@ -499,7 +500,7 @@ pub(super) fn answered(answer: Response) -> Body {
 }
 
 fn fault(status: Option<u16>, fault: Fault) -> Reply {
-    Reply { status, body: Body::Fault(fault) }
+    Reply::new(status, Body::Fault(fault))
 }
 
 /// Redirects are followed within one origin only: a credential must never travel to another.
@@ -545,5 +546,5 @@ const LONGEST_CHALLENGE: usize = 8192;
 const BEFORE_READING: &str = "server-error";
 const USUAL_PATHS: [&str; 3] = ["/mcp", "/", "/rpc"];
 const MAX_REDIRECTS: usize = 5;
-const SHOWN_OF_BARE_BODY: usize = 400;
+const KEPT_OF_BARE_BODY: usize = 64 * 1024;
 const CLOSING: Duration = Duration::from_secs(2);

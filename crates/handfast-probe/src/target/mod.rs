@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use handfast_wire::{
     headers,
-    message::{Object, Request, RequestId, RpcError},
+    message::{Message, Notification, Object, Request, RequestId, RpcError},
     meta,
 };
 use secrecy::SecretString;
@@ -150,6 +150,31 @@ pub struct Reply {
     pub status: Option<u16>,
     /// The answer, or why there is none.
     pub body: Body,
+    /// What the server told before it answered: the parameters of notifications, and of requests of its own.
+    pub heard: Vec<Value>,
+}
+
+impl Reply {
+    /// An answer before which nothing was told.
+    pub fn new(status: Option<u16>, body: Body) -> Self {
+        Self { status, body, heard: Vec::new() }
+    }
+}
+
+/// What was told before an answer; a server that talks on and on is not listened to for ever.
+#[derive(Debug, Default)]
+struct Heard(Vec<Value>);
+
+impl Heard {
+    fn note(&mut self, message: &Message) {
+        let (Message::Notification(Notification { params, .. }) | Message::Request(Request { params, .. })) = message
+        else {
+            return;
+        };
+        if self.0.len() < MOST_HEARD && !params.is_empty() {
+            self.0.push(Value::Object(params.clone()));
+        }
+    }
 }
 
 /// The answer, or why there is none.
@@ -254,7 +279,7 @@ impl Target {
         let second = if a == b { second } else { Request { id: first.id.clone(), ..second } };
         let Wire::Http(http) = &mut self.wire else {
             let body = Body::Fault(Fault::NotMcp("one connection carries no id twice".to_owned()));
-            return [(); 2].map(|()| Reply { status: None, body: body.clone() });
+            return [(); 2].map(|()| Reply::new(None, body.clone()));
         };
         let postings =
             [(&identities[0], &first, &one.param_headers[..]), (&identities[1], &second, &other.param_headers[..])];
@@ -381,4 +406,5 @@ impl Target {
     }
 }
 
+const MOST_HEARD: usize = 64;
 const CLIENT_NAME: &str = "handfast";

@@ -66,7 +66,7 @@ pub struct Visited {
 impl Visited {
     /// What stands for an answer that never came.
     pub fn lost(fault: Fault) -> Self {
-        Self { reply: Reply { status: None, body: Body::Fault(fault) }, issued: None, stream: false }
+        Self { reply: Reply::new(None, Body::Fault(fault)), issued: None, stream: false }
     }
 }
 

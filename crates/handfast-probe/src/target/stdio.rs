@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::{
-    Body, Fault, Reply,
+    Body, Fault, Heard, Reply,
     http::answered,
     tree::{self, Process},
 };
@@ -119,13 +119,21 @@ impl Stdio {
 
     /// Sends one request and waits for the answer with its id; answers to earlier requests may come in between.
     pub(super) async fn send(&mut self, request: &Request, timeout: Duration) -> Reply {
+        let mut heard = Heard::default();
+        // What still waits was told before this request.
+        let mut older = self.waiting.len();
         let exchange = async {
             let line = format!("{}\n", request.to_value());
             if let Err(fault) = self.write(line.as_bytes()).await {
                 return Body::Fault(fault);
             }
             loop {
-                match self.next_line().await {
+                let line = self.next_line().await;
+                if let (Ok(Line::Message(message)), 0) = (&line, older) {
+                    heard.note(message);
+                }
+                older = older.saturating_sub(1);
+                match line {
                     Err(fault) => return Body::Fault(fault),
                     Ok(Line::Message(Message::Response(answer))) if answer.id.as_ref() == Some(&request.id) => {
                         return answered(answer);
@@ -148,7 +156,7 @@ impl Stdio {
             Ok(body) => body,
             Err(_) => Body::Fault(Fault::TimedOut(timeout)),
         };
-        Reply { status: None, body }
+        Reply { heard: heard.0, ..Reply::new(None, body) }
     }
 
     /// Sends a notification.

@@ -96,6 +96,8 @@ pub(crate) enum Act {
     Error(i64, &'static str),
     /// A JSON-RPC error with words of the moment.
     Refusal(String),
+    /// A JSON-RPC error, as it stands on the wire.
+    ErrorWith(Value),
     /// A JSON-RPC error under this status.
     ErrorUnder(u16, i64, &'static str),
     /// A status without a body, with these headers.
@@ -232,6 +234,7 @@ async fn serve(
             let error = json!({"code": -32602, "message": message});
             answer(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "error": error})).await
         }
+        Act::ErrorWith(error) => answer(&mut socket, &json!({"jsonrpc": "2.0", "id": id, "error": error})).await,
         Act::ErrorUnder(status, code, message) => {
             let error = json!({"code": code, "message": message});
             let message = json!({"jsonrpc": "2.0", "id": id, "error": error});
@@ -292,6 +295,19 @@ pub(crate) fn json_answer(status: u16, message: &Value) -> Vec<u8> {
     let body = message.to_string();
     let head = format!("HTTP/1.1 {status} so\r\ncontent-type: application/json\r\ncontent-length: {}", body.len());
     format!("{head}\r\nconnection: close\r\n\r\n{body}").into_bytes()
+}
+
+/// A whole HTTP answer with a page that is no JSON.
+pub(crate) fn page(status: u16, text: &str) -> Vec<u8> {
+    let head = format!("HTTP/1.1 {status} so\r\ncontent-type: text/html\r\ncontent-length: {}", text.len());
+    format!("{head}\r\nconnection: close\r\n\r\n{text}").into_bytes()
+}
+
+/// An answer as a stream of events, with a log message before it.
+pub(crate) fn logged(log: &str, answer: &Value) -> Vec<u8> {
+    let note = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": log}});
+    let events = format!("event: message\ndata: {note}\n\nevent: message\ndata: {answer}\n\n");
+    [stream_head(), events.into_bytes()].concat()
 }
 
 /// The head of an event stream that ends with the connection.

@@ -76,7 +76,7 @@ async fn of_pair(
     }
     let mut plan = ControlPlan::default();
     plan.accepts(&pages.second.answer, |said| Halt::skipped(Reason::CursorWitnessUnusable, said))?;
-    let unissued = scene::unissued(trial, list, Who::A, pages, &mut plan).await?;
+    let (_, unissued) = scene::unissued(trial, list, Who::A, pages, &mut plan).await?;
     let controls = plan.hold()?;
     if unissued.is_some() {
         let detail = "a cursor that nobody was given brings a page as well: nothing shows what this one does";

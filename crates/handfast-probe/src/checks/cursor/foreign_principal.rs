@@ -4,6 +4,8 @@
 use crate::{
     check::{Check, Level, Running},
     checks, cvss,
+    disposition::Disposition,
+    echo,
     identity::Who,
     likeness, marker, owasp,
     trial::{Answer, Trial},
@@ -23,7 +25,7 @@ pub(super) static CHECK: Check = Check {
     level: Level::Hardening,
     severity: Severity::Medium,
     cwe: &[639],
-    cvss: &[cvss::TOUCHED],
+    cvss: &[cvss::TOUCHED, cvss::HARDENING],
     owasp: &[owasp::API1, owasp::MCP07],
     run,
 };
@@ -64,15 +66,15 @@ async fn of_list(trial: &mut Trial<'_, '_>, list: &List) -> Result<Row, Halt> {
     let mut plan = ControlPlan::default();
     plan.accepts(&of_a.second.answer, |said| Halt::skipped(Reason::CursorWitnessUnusable, said))?;
     plan.accepts(&of_b.second.answer, |said| Halt::skipped(Reason::SecondIdentityNotLive, said))?;
-    let unissued = scene::unissued(trial, list, Who::B, &of_b, &mut plan).await?;
+    let (unissued, _) = scene::unissued(trial, list, Who::B, &of_b, &mut plan).await?;
     let controls = plan.hold()?;
-    let everybodys = unissued.is_some_and(|page| of_as(&page.answer, &of_a, &own).is_some());
+    let everybodys = of_as(&unissued, &of_a, &own).is_some();
 
     let mut found = Vec::new();
     for _ in 0..TWICE {
         let subject = list.page(trial, "subject", Who::B, Some(&of_a.cursor)).await?;
         match of_as(&subject, &of_a, &own) {
-            Some(at) if !everybodys => found.push((at, subject.step)),
+            Some(at) if !everybodys => found.push((at, subject)),
             _ if !found.is_empty() => {
                 return Err(Halt::errored(Reason::Unstable, "A's cursor brought A's items to B once, and once not"));
             }
@@ -90,13 +92,17 @@ async fn of_list(trial: &mut Trial<'_, '_>, list: &List) -> Result<Row, Halt> {
             }
         }
     }
-    let Some((at, step)) = found.pop() else {
+    let Some((at, subject)) = found.pop() else {
         return Err(Halt::errored(Reason::ProbeBug, "nothing was tried"));
     };
-    let detail = format!("A's cursor brought something of A's to B: {}", trial.clean(&at));
-    let mut row = Row::confirmed(&controls, &entry, Reason::CursorNotBound, CHECK.severity, detail);
+    let (form, severity) = match subject.disposition {
+        Disposition::Accepted => ("", CHECK.severity),
+        _ => (", in an answer that calls itself an error", CHECK.severity.lower()),
+    };
+    let detail = format!("A's cursor brought something of A's to B: {}{form}", trial.clean(&at));
+    let mut row = Row::confirmed(&controls, &entry, Reason::CursorNotBound, severity, detail);
     row.facts.insert("marker".into(), trial.clean(&at).into());
-    row.story = vec![of_a.second.answer.step, of_b.second.answer.step, step];
+    row.story = vec![of_a.second.answer.step, of_b.second.answer.step, subject.step];
     Ok(row)
 }
 
@@ -115,15 +121,16 @@ async fn whole(trial: &mut Trial<'_, '_>, list: &List, pages: &Pages) -> Result<
 
 /// Where something of A's stands in an answer: a canary of A's, or a value of A's second page that is on none of B's own.
 fn of_as(answer: &Answer, of_a: &Pages, own: &[Answer]) -> Option<String> {
-    let result = answer.result()?;
-    if let Some(at) = of_a.canaries.iter().find_map(|canary| marker::find_canary(result, canary, &answer.sent)) {
+    let body = answer.body()?;
+    if let Some(at) = of_a.canaries.iter().find_map(|canary| marker::find_canary(&body, canary, &answer.sent)) {
         return Some(at);
     }
+    let result = answer.result()?;
     let values = |answer: &Answer| answer.result().map(likeness::particular_values).unwrap_or_default();
     // Two users may well have a value in common; a page is more than that.
     let (of_a, here) = (values(&of_a.second.answer), likeness::particular_values(result));
     let of_b: Vec<_> = own.iter().map(values).collect();
-    let echo = |value: &String| answer.sent.iter().any(|sent| sent.contains(value.as_str()));
+    let echo = |value: &String| echo::repeats(&answer.sent, value);
     let alone = |value: &&String| !own.is_empty() && !of_b.iter().any(|page| page.contains(*value)) && !echo(value);
     of_a.intersection(&here).find(alone).cloned()
 }

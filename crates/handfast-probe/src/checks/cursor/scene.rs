@@ -214,18 +214,18 @@ pub(super) fn came_to(answer: Answer, pages: &Pages) -> Result<Came, Halt> {
     }
 }
 
-/// The control: a cursor of the same shape that nobody was given. What it brings where it is taken.
+/// The control: a cursor of the same shape that nobody was given, and the answer to it.
 pub(super) async fn unissued(
     trial: &mut Trial<'_, '_>,
     list: &List,
     who: Who,
     pages: &Pages,
     plan: &mut ControlPlan,
-) -> Result<Option<Page>, Halt> {
+) -> Result<(Answer, Option<Page>), Halt> {
     let forged = forge::state(&pages.cursor);
     trial.session.redactor.shorten(&forged);
     let answer = list.page(trial, "forged", who, Some(&forged)).await?;
-    Ok(match came_to(answer, pages)? {
+    let page = match came_to(answer.clone(), pages)? {
         Came::Refused(said) => {
             plan.refused_in_words(&said);
             None
@@ -238,7 +238,8 @@ pub(super) async fn unissued(
             plan.presents_unissued(&page.answer, &[])?;
             Some(page)
         }
-    })
+    };
+    Ok((answer, page))
 }
 
 /// The honest cursor once more: a refusal means nothing where it is refused as well.

@@ -65,7 +65,7 @@ async fn of_list(trial: &mut Trial<'_, '_>, list: &List) -> Result<Row, Halt> {
     }
     let mut plan = ControlPlan::default();
     plan.accepts(&pages.second.answer, |said| Halt::skipped(Reason::CursorWitnessUnusable, said))?;
-    let unissued = scene::unissued(trial, list, Who::A, &pages, &mut plan).await?;
+    let (_, unissued) = scene::unissued(trial, list, Who::A, &pages, &mut plan).await?;
     let controls = plan.hold()?;
 
     let mut refused = None;

@@ -21,7 +21,7 @@ pub(super) static CHECK: Check = Check {
     level: Level::Hardening,
     severity: Severity::Low,
     cwe: &[863, 639],
-    cvss: &[cvss::HARDENING],
+    cvss: &[cvss::HARDENING, cvss::NOTHING],
     owasp: &[owasp::MCP07, owasp::API1, owasp::ASI03],
     run,
 };

@@ -201,7 +201,7 @@ async fn of_entry(
     plan.accepts(&owner, |said| {
         Halt::skipped(Reason::ControlFailed, format!("A could not use its own handle: {said}"))
     })?;
-    if a.marked(&owner).is_some() {
+    if a.seems_shown(&owner) {
         experiment.reader.get_or_insert_with(|| entry.clone());
     }
     let (own, _) = use_handle(trial, "stranger-own-use", Who::B, entry, &b.handle).await?;

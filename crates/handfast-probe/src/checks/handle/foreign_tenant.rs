@@ -21,7 +21,7 @@ pub(super) static CHECK: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[639, 863],
-    cvss: &[cvss::TAKEN],
+    cvss: &[cvss::TAKEN, cvss::TOUCHED],
     owasp: &[owasp::MCP07, owasp::API1, owasp::ASI03],
     run,
 };

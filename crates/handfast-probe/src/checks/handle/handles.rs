@@ -28,6 +28,14 @@ impl Minted {
         let body = answer.body()?;
         self.marks.iter().find_map(|mark| Some((mark, marker::find_canary(&body, mark, &answer.sent)?)))
     }
+
+    /// Whether an answer to the owner seems to show what it planted. No evidence: a handle that is made of a label may be all
+    /// that is shown.
+    pub(in crate::checks) fn seems_shown(&self, answer: &Answer) -> bool {
+        let shows =
+            |result: &Value| self.marks.iter().any(|mark| marker::seems_to_show(result, mark, &answer.sent).is_some());
+        answer.result().is_some_and(shows)
+    }
 }
 
 /// A handle of A, one of B, and one that nobody minted.

@@ -2,7 +2,7 @@
 //! tenant. One respect differs from A's own use: who presents it.
 
 use super::{
-    handles::{Manner, Minted, in_order, mint, most_allowed, use_handle, used_up, write_marks},
+    handles::{Manner, Minted, in_order, mint, most_allowed, unissued, use_handle, used_up, write_marks},
     kinds,
 };
 use crate::{
@@ -18,6 +18,8 @@ use crate::{
 pub(super) enum Outcome {
     /// A's mark came back, and where it stood.
     Marked(String),
+    /// The same in an answer that says no.
+    Told(String),
     /// Accepted, and nothing shows what it reached.
     Accepted,
     /// Refused by a decision.
@@ -130,11 +132,18 @@ async fn lent(
     let controls = plan.hold()?;
     let (subject, _) = use_handle(trial, "subject", borrower, entry, &a.handle).await?;
     let (again, _) = use_handle(trial, "subject-again", borrower, entry, &a.handle).await?;
+    let mut quotes = refused == Refused::Stranger && is_a_no(&subject, &live) && a.marked(&subject).is_some();
+    if quotes {
+        // Some refusals quote everybody, whatever the handle.
+        let forged = unissued(trial, kind, &a.handle, &[a.handle.clone(), own.handle.clone()]);
+        let (unminted, _) = use_handle(trial, "forged-handle", borrower, entry, &forged).await?;
+        quotes = [&unminted, &live].iter().all(|other| a.marked(other).is_none());
+    }
     let (after, _) = use_handle(trial, "owner-again", Who::A, entry, &a.handle).await?;
     if after.disposition != Disposition::Accepted {
         return Err(used_up(trial, kind, entry, &after).await?);
     }
-    let outcomes = [outcome(a, &subject, &live)?, outcome(a, &again, &live)?];
+    let outcomes = [outcome(a, &subject, &live, quotes)?, outcome(a, &again, &live, quotes)?];
     let same = std::mem::discriminant(&outcomes[0]) == std::mem::discriminant(&outcomes[1]);
     let [outcome, _] = outcomes;
     if !same {
@@ -145,7 +154,18 @@ async fn lent(
     Ok(Loan { entry: entry.to_string(), controls, outcome, story })
 }
 
-fn outcome(a: &Minted, answer: &Answer, live: &Answer) -> Result<Outcome, Halt> {
+fn is_a_no(answer: &Answer, live: &Answer) -> bool {
+    answer.disposition != Disposition::Accepted || answer.is_unlike(live)
+}
+
+fn outcome(a: &Minted, answer: &Answer, live: &Answer, quotes: bool) -> Result<Outcome, Halt> {
+    let mark = a.marked(answer).map(|(mark, at)| format!("A's canary `{}` at {at}", mark.long));
+    let is_a_no = is_a_no(answer, live);
+    match mark {
+        Some(mark) if !is_a_no => return Ok(Outcome::Marked(mark)),
+        Some(mark) if quotes => return Ok(Outcome::Told(mark)),
+        _ => {}
+    }
     if let Some(halt) = answer.unclear() {
         return Err(halt);
     }
@@ -155,13 +175,10 @@ fn outcome(a: &Minted, answer: &Answer, live: &Answer) -> Result<Outcome, Halt> 
         }
         Disposition::Refused(refusal) => Ok(Outcome::Refused(refusal.clone())),
         // "Sorry, no such thing": a no in a complete result.
-        Disposition::Accepted if answer.is_unlike(live) => {
+        Disposition::Accepted if is_a_no => {
             Ok(Outcome::Refused(Refusal { by: RefusedBy::ToolError, text: answer.said() }))
         }
-        Disposition::Accepted => Ok(match a.marked(answer) {
-            Some((mark, at)) => Outcome::Marked(format!("A's canary `{}` at {at}", mark.long)),
-            None => Outcome::Accepted,
-        }),
+        Disposition::Accepted => Ok(Outcome::Accepted),
         _ => Err(Halt::errored(Reason::Unclear, answer.said())),
     }
 }
@@ -180,6 +197,11 @@ pub(super) fn bound_row(
         Outcome::Marked(mark) => {
             let detail = format!("A's handle is refused to B, and brings {whom} {}", trial.clean(&mark));
             Row::confirmed(&controls, &entry, Reason::HandleNotBound, severity, detail)
+        }
+        Outcome::Told(mark) => {
+            let mark = trial.clean(&mark);
+            let detail = format!("A's handle is refused to B, and {whom} is told {mark}, in an answer that says no");
+            Row::confirmed(&controls, &entry, Reason::HandleNotBound, severity.lower(), detail)
         }
         Outcome::Refused(refusal) => {
             let detail = format!("A's handle is refused to {whom}: {}", trial.clean(&refusal.to_string()));

@@ -43,7 +43,7 @@ fn row(trial: &Trial<'_, '_>, loan: Loan, observations: &mut Vec<Observation>) -
             let detail = format!("with a new token A mints and uses handles, and is refused the one it had: {said}");
             Row::confirmed(&controls, &entry, Reason::Overbound, CHECK.severity, detail)
         }
-        Outcome::Marked(mark) => {
+        Outcome::Marked(mark) | Outcome::Told(mark) => {
             let detail = format!("with a new token A is served as before: {}", trial.clean(&mark));
             Row::refuted(&controls, &entry, Reason::FollowsItsOwner, detail)
         }

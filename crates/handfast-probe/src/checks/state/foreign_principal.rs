@@ -1,16 +1,21 @@
 //! `state-foreign-principal`: does a state that was issued to A do for B? One respect differs from A's own retry: who presents
 //! it; and from B's own: whose state it is.
 
+use std::borrow::Cow;
+
+use serde_json::Value;
+
 use crate::{
+    canary::Canary,
     check::{Check, Level, Running},
     checks::{self, apart},
     counts::Counts,
     cvss,
     disposition::Disposition,
     identity::Who,
-    marker::Naming,
+    marker::{self, Naming},
     owasp,
-    trial::Trial,
+    trial::{Answer, Trial},
     verdict::{ControlPlan, Halt, Judgement, Negative, Observation, Reason, Row, Severity},
 };
 
@@ -30,7 +35,7 @@ pub(super) static CHECK: Check = Check {
     level: Level::Should,
     severity: Severity::High,
     cwe: &[639, 294],
-    cvss: &[cvss::TAKEN],
+    cvss: &[cvss::TAKEN, cvss::TOUCHED],
     owasp: &[owasp::MCP07, owasp::API1, owasp::ASI03],
     run,
 };
@@ -146,10 +151,11 @@ async fn of_round(
         return Ok(Row::refuted(&controls, &entry, Reason::StateWitnessUnusable, text));
     }
 
+    let innocent = [&others.answer, &random.answer];
     let (mut refused, mut asked_again) = (String::new(), false);
     // A's very request, and then B's own: the one may be refused for A's handle in it, the other for not being A's request.
     for step in ["subject", "subject-own-request"] {
-        let mut accepted = Vec::new();
+        let (mut accepted, mut quoting) = (Vec::new(), Vec::new());
         for _ in 0..TWICE {
             let issued = flow.wait(trial, Who::A).await?;
             let under = match step {
@@ -160,15 +166,41 @@ async fn of_round(
             let outcomes = [played.outcome(flow, own), played.outcome(flow, others)];
             match outcomes {
                 _ if outcomes.contains(&Outcome::Accepted) => accepted.push(played),
+                // Under A's request it may be a handle in it that brings what is A's.
+                _ if step != "subject" && quoted(trial, &played.answer, innocent).is_some() => quoting.push(played),
                 [Outcome::Refused(refusal), _] => refused = refusal.to_string(),
                 [Outcome::Unlike(said), _] => refused = said,
                 [Outcome::AskedAgain, _] => asked_again = true,
                 [Outcome::Unclear(said), _] => return Err(Halt::errored(Reason::Unclear, said)),
                 [Outcome::Accepted, _] => {}
             }
-            if accepted.is_empty() {
+            if accepted.is_empty() && quoting.is_empty() {
                 break;
             }
+        }
+        if let [first, _] = &quoting[..]
+            && let Some(canary) = quoted(trial, &first.answer, innocent)
+        {
+            let again = flow.with_random(trial, Who::B, "random-state-again").await?;
+            if quoted(trial, &again.answer, innocent).is_some() {
+                return Err(Halt::errored(
+                    Reason::Unstable,
+                    "a random state brought nothing of A's first, and then did",
+                ));
+            }
+            let said = trial.clean(&first.answer.said());
+            let detail = format!(
+                "B presented a state that was issued to A and got A's canary `{}` in an answer that does not take it: {said}",
+                canary.long
+            );
+            let severity = CHECK.severity.lower();
+            let mut row = Row::confirmed(&controls, &entry, Reason::StateNotBound, severity, detail);
+            row.facts.insert("request".into(), whose(step).into());
+            row.story = story(&[own, others, &random, first]);
+            return Ok(row);
+        }
+        if quoting.len() == 1 {
+            return Err(Halt::errored(Reason::Unstable, "what A wrote was quoted to B once, and once not"));
         }
         match &accepted[..] {
             [] => {}
@@ -182,7 +214,7 @@ async fn of_round(
                 let detail =
                     format!("a state that was issued to A was accepted from B, and a random one is not: {said}");
                 let mut row = Row::confirmed(&controls, &entry, Reason::StateNotBound, CHECK.severity, detail);
-                row.facts.insert("request".into(), if step == "subject" { "A's" } else { "B's own" }.into());
+                row.facts.insert("request".into(), whose(step).into());
                 row.story = story(&[own, others, &random, first]);
                 return Ok(row);
             }
@@ -198,6 +230,22 @@ async fn of_round(
     let mut row = Row::refuted(&controls, &entry, Reason::StateBound, detail);
     row.story = story(&[own, others, &random]);
     Ok(row)
+}
+
+/// A canary of A's that an answer to B quotes though B did not send it: that gave A's data away, whatever else the answer says.
+/// Where answers about no state of A's quote A as well, it is not the state that brings it.
+fn quoted(trial: &Trial<'_, '_>, answer: &Answer, innocent: [&Answer; 2]) -> Option<Canary> {
+    let of_a = |answer: &Answer| {
+        let found = |body: Cow<'_, Value>| marker::canaries_of(Who::A, &body, &trial.session.canaries, &answer.sent);
+        answer.body().map(found).unwrap_or_default()
+    };
+    let is_known = innocent.iter().any(|other| !of_a(other).is_empty());
+    of_a(answer).into_iter().next().filter(|_| !is_known)
+}
+
+/// Under whose request the state was presented.
+fn whose(step: &str) -> &'static str {
+    if step == "subject" { "A's" } else { "B's own" }
 }
 
 /// A finding must not be a fluke.

@@ -12,7 +12,7 @@ use crate::{
     owasp,
     surface::Tool,
     trial::{Answer, Trial},
-    verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity},
+    verdict::{ControlPlan, Controls, Halt, Judgement, Observation, Reason, Row, Severity},
 };
 
 use super::scene::{self, Begun, CANCEL, GET, UPDATE};
@@ -118,6 +118,10 @@ async fn looked_at(trial: &mut Trial<'_, '_>, stage: &Stage, observations: &mut 
         row.story = story;
         return Ok(row);
     }
+    if let Some(mut row) = quoted(trial, (GET, task), &subject, [&unissued, others], &controls).await? {
+        row.story.splice(0..0, story);
+        return Ok(row);
+    }
     let after = scene::settled(trial, "own-again", Who::A, task).await?;
     if scene::shown(&after).is_none() {
         let detail = format!("after B's request A's own task cannot be looked at: {}", after.said());
@@ -159,6 +163,11 @@ async fn updated(trial: &mut Trial<'_, '_>, stage: &Stage, observations: &mut Ve
     plan.presents_unissued(&unissued, std::slice::from_ref(&stage.forged))?;
     let controls = plan.hold()?;
     let subject = scene::ask(trial, "subject", Who::B, UPDATE, &stage.of_a.id).await?;
+    if let Some(mut row) = quoted(trial, (UPDATE, &stage.of_a), &subject, [&unissued, &stage.others], &controls).await?
+    {
+        row.story.splice(0..0, [own.step, unissued.step, subject.step]);
+        return Ok(row);
+    }
     let after = scene::ask(trial, "own-update", Who::A, UPDATE, &stage.of_a.id).await?;
     let mut row = match (&subject.disposition, &unissued.disposition) {
         (Disposition::Refused(refusal), _) if after.disposition == Disposition::Accepted => {
@@ -214,6 +223,10 @@ async fn cancelled(trial: &mut Trial<'_, '_>, stage: &Stage, observations: &mut 
         if !ended.is_empty() {
             return Err(Halt::errored(Reason::Unstable, "B's request ended A's task once, and once not"));
         }
+        if let Some(mut row) = quoted(trial, (CANCEL, &task), &subject, [&unissued, &stage.others], &controls).await? {
+            row.story.splice(0..0, story);
+            return Ok(row);
+        }
         let mut row = match (&subject.disposition, &unissued.disposition) {
             (Disposition::Refused(refusal), _) => {
                 oracle(&unissued, (refusal, &task.id), &stage.forged, observations);
@@ -243,6 +256,33 @@ async fn cancelled(trial: &mut Trial<'_, '_>, stage: &Stage, observations: &mut 
     let mut row = Row::confirmed(&controls, CANCEL, Reason::TaskNotBound, Severity::Medium, detail);
     row.story = ended.pop().unwrap_or_default();
     Ok(row)
+}
+
+/// An answer to B that shows no task and quotes what A wrote, twice: that gave A's data away, whatever else it says.
+async fn quoted(
+    trial: &mut Trial<'_, '_>,
+    (method, task): (&str, &Begun),
+    subject: &Answer,
+    innocent: [&Answer; 2],
+    controls: &Controls,
+) -> Result<Option<Row>, Halt> {
+    let Some(mark) = scene::quoted(subject, task) else { return Ok(None) };
+    if innocent.iter().any(|other| scene::quoted(other, task).is_some()) {
+        return Ok(None);
+    }
+    let again = scene::ask(trial, "subject-again", Who::B, method, &task.id).await?;
+    if scene::quoted(&again, task).is_none() {
+        return Err(Halt::errored(Reason::Unstable, "what A wrote was quoted to B once, and once not"));
+    }
+    let form = match subject.disposition {
+        Disposition::Accepted => "an answer that shows no task",
+        _ => "an answer that calls itself an error",
+    };
+    let detail = format!("B's request about A's task brought {} in {form}", trial.clean(&mark));
+    let mut row = Row::confirmed(controls, method, Reason::TaskNotBound, CHECK.severity.lower(), detail);
+    row.facts.insert("marker".into(), trial.clean(&mark).into());
+    row.story = vec![again.step];
+    Ok(Some(row))
 }
 
 fn is_cancelled(answer: &Answer) -> bool {

@@ -14,7 +14,7 @@ use crate::{
     checks::apart,
     discovery::{self, names},
     disposition::Disposition,
-    forge,
+    echo, forge,
     identity::Who,
     likeness,
     marker::{self, Naming},
@@ -257,8 +257,16 @@ pub(super) fn marker(answer: &Answer, task: &Begun, own: &Answer, others: &Answe
     }
     let values = |answer: &Answer| answer.result().map(likeness::particular_values).unwrap_or_default();
     let (of_a, of_b, here) = (values(own), values(others), values(answer));
-    let echo = |value: &String| answer.sent.iter().chain(&task.sent).any(|sent| sent.contains(value.as_str()));
+    let echo = |value: &String| {
+        task.canary.is_in(value) || [&answer.sent, &task.sent].iter().any(|sent| echo::repeats(sent, value))
+    };
     of_a.intersection(&here).find(|value| !of_b.contains(*value) && !echo(value)).cloned()
+}
+
+/// Where A's canary stands in an answer of whatever kind: a refusal that quotes it gives it away all the same.
+pub(super) fn quoted(answer: &Answer, task: &Begun) -> Option<String> {
+    let at = marker::find_canary(&*answer.body()?, &task.canary, &answer.sent)?;
+    Some(format!("A's canary `{}` at {at}", task.canary.long))
 }
 
 pub(super) const GET: &str = "tasks/get";

@@ -13,7 +13,7 @@ use reqwest::{
     header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 
-use super::{Body, CLOSING, Fault, Http, Identity, Reply, SHOWN_OF_BARE_BODY, chain, fault, is_stream};
+use super::{Body, CLOSING, Fault, Http, Identity, Reply, chain, fault, is_stream};
 use crate::{
     clock::Deadline,
     target::session::{Sending, Verb, Visited},
@@ -81,11 +81,9 @@ impl Http {
         let reply = match sending.request {
             Some(request) => self.read(response, request).await,
             // A stream never ends by itself: that it is attached is all that there is to know, but for a refusal in it.
-            None if stream => {
-                Reply { status: Some(status.as_u16()), body: first_words(response, self.listening()).await }
-            }
+            None if stream => Reply::new(Some(status.as_u16()), first_words(response, self.listening()).await),
             None => match text_of(response, LONGEST_WORDS).await {
-                Ok(text) => Reply { status: Some(status.as_u16()), body: error_or_words(text) },
+                Ok(text) => Reply::new(Some(status.as_u16()), error_or_words(text)),
                 Err(lost) => fault(Some(status.as_u16()), lost),
             },
         };
@@ -165,7 +163,7 @@ async fn first_words(mut response: reqwest::Response, listening: Duration) -> Bo
 fn error_or_words(text: String) -> Body {
     match message::parse(text.as_bytes()) {
         Ok(Message::Response(Response { outcome: Err(error), .. })) => Body::Error(error),
-        _ => Body::Bare(text.chars().take(SHOWN_OF_BARE_BODY).collect()),
+        _ => Body::Bare(text),
     }
 }
 

@@ -14,6 +14,7 @@ use crate::{
     counts::Counts,
     discovery::{Entry, emitted},
     disposition::Disposition,
+    echo,
     identity::Who,
     likeness, marker,
     trial::{Answer, Trial},
@@ -63,9 +64,6 @@ pub(super) struct Witness<'w> {
 impl Witness<'_> {
     /// Canary first: an answer that carries A's canary gave A's data away, whatever else it says.
     pub(super) fn look(&self, answer: &Answer) -> Result<Seen, Halt> {
-        if let Some(halt) = answer.unclear() {
-            return Err(halt);
-        }
         if let Some((mark, at)) = self.owner.marked(answer) {
             let same = |other: &&Answer| other.body().and_then(|body| marker::find_canary(&body, mark, &other.sent));
             if self.innocent.iter().all(|other| same(other).is_none()) {
@@ -74,6 +72,9 @@ impl Witness<'_> {
                 }
                 return Ok(self.marked(answer, format!("A's canary `{}` at {at}", mark.long)));
             }
+        }
+        if let Some(halt) = answer.unclear() {
+            return Err(halt);
         }
         match &answer.disposition {
             Disposition::Refused(_) => Ok(Seen::Refused),
@@ -163,6 +164,9 @@ impl Doubt<'_> {
         if self.forged_honoured || self.listed {
             return Ok(None);
         }
+        if let Some(marker) = self.to_the_letter(experiment) {
+            return Ok(Some(Seen::Marked { marker, severity: Severity::High }));
+        }
         if let Some(marker) = self.private_value(trial, experiment).await? {
             return Ok(Some(Seen::Marked { marker, severity: Severity::High }));
         }
@@ -184,6 +188,28 @@ impl Doubt<'_> {
         })
     }
 
+    /// A handle that is made of A's words takes the proof from them: each may be an echo. What A gets and what B gets may still
+    /// be one and the same to the letter, with a text in it as A wrote it, where a handle that nobody minted is refused.
+    fn to_the_letter(&self, experiment: &Experiment<'_>) -> Option<String> {
+        let facts = |answer: &Answer| answer.result().map(likeness::facts);
+        let of_a = facts(self.owners[0])?;
+        if !self.owners.into_iter().chain(self.subjects).all(|answer| facts(answer).as_ref() == Some(&of_a)) {
+            return None;
+        }
+        let others: Vec<&Value> =
+            self.own.into_iter().chain([self.unissued]).filter_map(|answer| answer.result()).collect();
+        let elsewhere = |mark: &Canary| others.iter().any(|other| marker::seems_to_show(other, mark, &[]).is_some());
+        let marks = experiment.handles.a.marks.iter().filter(|mark| !elsewhere(mark));
+        let written = |mark: &Canary| {
+            let as_written =
+                |(_, value): &(&String, &Value)| value.as_str().is_some_and(|text| text.contains(&mark.long));
+            of_a.iter()
+                .find(as_written)
+                .map(|(at, _)| format!("to the letter what A gets, with A's canary `{}` at {at}", mark.long))
+        };
+        marks.filter_map(written).next()
+    }
+
     /// A value that A's handle brings to A and to B, every time, and that B's own handle never brings.
     async fn private_value(
         &self,
@@ -198,10 +224,14 @@ impl Doubt<'_> {
             values.retain(|value| {
                 let from_handle = |handle: &String| handle.contains(value.as_str()) || value.contains(handle.as_str());
                 let a_name = experiment.names.as_ref().is_some_and(|(name, _)| name == value);
+                // A canary that could testify has done so before: this one stands in the handle.
+                let marked = experiment.handles.a.marks.iter().any(|mark| mark.is_in(value));
                 // That somebody owns it is known even where nobody is let in.
                 !a_name
+                    && !marked
                     && !handles.iter().any(from_handle)
-                    && !answer.sent.iter().any(|sent| sent.contains(value.as_str()))
+                    && !echo::repeats(&answer.sent, value)
+                    && !echo::repeats(&handles, value)
             });
             values
         };
