@@ -25,6 +25,66 @@ pub fn handle(like: &Value, other: &Value, taken: &[Value], most: Option<u64>) -
     }
 }
 
+/// The number in a handle that is a number, or ends with a short one: `17`, `presentation_17`.
+pub fn counted(handle: &Value) -> Option<u64> {
+    match handle {
+        Value::Number(number) => number.as_u64(),
+        Value::String(text) => {
+            let digits = text.trim_start_matches(|c: char| !c.is_ascii_digit());
+            (digits.len() <= LONGEST_COUNT && digits.bytes().all(|byte| byte.is_ascii_digit()))
+                .then(|| digits.parse().ok())?
+        }
+        _ => None,
+    }
+}
+
+/// Where two handles, the one minted soon after the other, look as if they were counted: the highest number among all that are
+/// known.
+pub fn highest_of_counter(earlier: &Value, later: &Value, known: &[Value]) -> Option<u64> {
+    let (earlier, last) = (counted(earlier)?, counted(later)?);
+    let near = last > earlier && last - earlier <= WIDEST_STEP;
+    // Another kind of handle may be counted far ahead.
+    let known = known.iter().filter(|known| known.is_number() == later.is_number()).filter_map(counted);
+    near.then(|| known.filter(|known| known.abs_diff(last) <= WIDEST_STEP * WIDEST_STEP).fold(last, u64::max))
+}
+
+/// The first number above the highest that is not taken, in the form of such a handle; `None` where no more are allowed.
+pub fn next_of_counter(like: &Value, highest: u64, taken: &[Value], most: Option<u64>) -> Option<Value> {
+    let written = |number: u64| match like {
+        Value::String(text) => {
+            let head = text.trim_end_matches(|c: char| c.is_ascii_digit());
+            Value::from(format!("{head}{number:0width$}", width = text.len() - head.len()))
+        }
+        _ => Value::from(number),
+    };
+    let free = (highest + 1..).map(|number| (number, written(number))).find(|(_, handle)| !taken.contains(handle))?;
+    (most.is_none_or(|most| free.0 <= most)).then_some(free.1)
+}
+
+/// Whether handles look as if a part of each vouched for the rest, or for the whole: then one that nobody minted is malformed,
+/// whatever it looks like.
+pub fn looks_signed(one: &Value, other: &Value) -> bool {
+    let (Some(one), Some(other)) = (one.as_str(), other.as_str()) else { return false };
+    let common = one.bytes().zip(other.bytes()).take_while(|(one, two)| one == two).count();
+    let kept = (0..common).rev().find(|&at| b"-_:./~#".contains(&one.as_bytes()[at])).map_or(0, |at| at + 1);
+    if SEALED.iter().any(|start| one.starts_with(start) && other.starts_with(start)) {
+        return true;
+    }
+    // What ends alike bears no signature, but the name of a place.
+    matches!((seal(&one[kept..]), seal(&other[kept..])), (Some(one), Some(other)) if one != other)
+}
+
+/// What stands at the end of a text and may vouch for what stands before it.
+fn seal(text: &str) -> Option<&str> {
+    let is_seal = |(signed, seal): &(&str, &str)| {
+        signed.bytes().any(|byte| byte.is_ascii_alphanumeric()) && seal.len() >= SHORTEST_SEAL
+    };
+    // Dashes and low lines stand in base64 as well.
+    let in_hex = |(signed, seal): &(&str, &str)| is_hex(signed) && is_hex(seal) && seal.len() >= SHORTEST_SIGNATURE;
+    let parts = text.rsplit_once(SEPARATORS).filter(is_seal);
+    parts.or_else(|| text.rsplit_once(['-', '_']).filter(in_hex)).map(|(_, seal)| seal)
+}
+
 /// A number that a counter will not have reached, within 31 bits.
 fn far_number() -> u64 {
     100_000_000 + random::below(1_900_000_000) as u64
@@ -237,6 +297,14 @@ const UNKNOWN_KEY: &str = "handfast-no-such-key";
 /// Shorter ones are none.
 const SHORTEST_SIGNATURE: usize = 16;
 const SMALLEST_SPACE: usize = 6;
+/// Digits of a number that was counted, and not drawn.
+const LONGEST_COUNT: usize = 9;
+/// How far apart two numbers of one counter may be while others use it too.
+const WIDEST_STEP: u64 = 16;
+/// A truncated signature.
+const SHORTEST_SEAL: usize = 8;
+/// How tokens begin that are encrypted, or signed as a whole: Fernet, and JSON in base64.
+const SEALED: [&str; 2] = ["gAAAA", "eyJ"];
 const LONGEST_TAG: usize = 4;
 const LONGEST_NAME: usize = 64;
 
@@ -267,6 +335,47 @@ mod tests {
         assert!(number.as_u64().is_some_and(|number| (100_000_000..2_000_000_000).contains(&number)));
         let bounded = handle(&Value::from(17), &Value::from(18), &[], Some(100_000));
         assert!(bounded.as_u64().is_some_and(|number| (75_000..=100_000).contains(&number)), "{bounded}");
+    }
+
+    #[test]
+    fn what_is_counted_goes_on_by_one() {
+        let [one, two, far] = [Value::from(17), Value::from(19), Value::from(48_213)];
+        assert_eq!(highest_of_counter(&one, &two, &[Value::from(21), Value::from("bsk_90"), far.clone()]), Some(21));
+        assert_eq!(highest_of_counter(&one, &far, &[]), None, "drawn, and not counted");
+        assert_eq!(highest_of_counter(&two, &one, &[]), None);
+        assert_eq!(next_of_counter(&two, 21, &[Value::from(22)], None), Some(Value::from(23)));
+        assert_eq!(next_of_counter(&two, 21, &[], Some(21)), None);
+        let texts = [Value::from("note_0017"), Value::from("note_0018")];
+        assert_eq!(highest_of_counter(&texts[0], &texts[1], &[]), Some(18));
+        assert_eq!(next_of_counter(&texts[1], 18, &[], None), Some(Value::from("note_0019")));
+        for other in [Value::from("bsk_1a2b"), Value::from("note"), Value::from("note_0123456789"), Value::Null] {
+            assert_eq!(counted(&other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_handle_that_vouches_for_itself_is_told_from_one_that_is_drawn() {
+        let signed = |one: &str, other: &str| looks_signed(&one.into(), &other.into());
+        for (one, other) in [
+            ("0a1b2c.0123456789abcdef", "3d4e5f.fedcba9876543210"),
+            ("bsk_17.0123456789abcdef", "bsk_18.fedcba9876543210"),
+            ("17-0123456789abcdef0123", "18-fedcba98765432100123"),
+            ("gAAAAABm1xyz", "gAAAAABm2abc"),
+            ("eyJpZCI6MX0.c2ln", "eyJpZCI6Mn0.c2lo"),
+        ] {
+            assert!(signed(one, other), "{one}");
+        }
+        for (one, other) in [
+            ("bsk_0123456789abcdef", "bsk_fedcba9876543210"),
+            ("urn:basket:0123456789abcdef", "urn:basket:fedcba9876543210"),
+            ("v1.0123456789abcdef", "v1.fedcba9876543210"),
+            ("123e4567-e89b-42d3-a456-426614174000", "00000000-0000-4000-8000-000000000000"),
+            ("10f7.node-one", "10f8.node-one"),
+            ("note_17", "note_18"),
+        ] {
+            assert!(!signed(one, other), "{one}");
+        }
+        assert!(!looks_signed(&Value::from(1), &Value::from(2)));
     }
 
     #[test]

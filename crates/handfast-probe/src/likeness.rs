@@ -173,7 +173,7 @@ const SHORTEST_SHOWN: usize = 3;
 const MOST_OFF: usize = 2;
 
 #[allow(clippy::expect_used)] // constant pattern, compiled by the tests below
-static VARYING: LazyLock<Regex> =
+pub(crate) static VARYING: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"[A-Za-z0-9_-]*\d[A-Za-z0-9_-]*").expect("constant pattern"));
 
 #[allow(clippy::expect_used)]

@@ -1,20 +1,25 @@
 //! `handle-oracle`: is a handle that is somebody else's refused otherwise than one that nobody minted?
 
+mod telling;
+
 use super::{
-    handles::{Manner, in_order, mint, unissued, use_handle},
+    endings,
+    handles::{Manner, in_order, mint, most_allowed, unissued, use_handle},
     kinds,
 };
 use crate::{
     check::{Check, Level, Running},
     checks, cvss,
     discovery::{Entry, Kind, emitted},
-    disposition::{Disposition, RefusedBy},
+    disposition::Disposition,
+    forge,
     identity::Who,
-    likeness, owasp,
+    owasp,
     trial::{Answer, Trial},
     verdict::{ControlPlan, Halt, Judgement, Observation, Reason, Row, Severity},
 };
 use serde_json::Value;
+use telling::{alike, told};
 
 /// The check.
 pub(super) static CHECK: Check = Check {
@@ -79,67 +84,144 @@ async fn of_entry(trial: &mut Trial<'_, '_>, kind: &Kind, entry: &Entry) -> Resu
     })?;
     // Another one, which nobody has used: a use may be the last.
     let object = mint(trial, Who::A, kind).await??;
+    let looks_signed = forge::looks_signed(&own.handle, &object.handle);
+    let of_a = [own.handle.clone(), object.handle.clone()];
     let mut taken = vec![own.handle, strangers.handle, object.handle.clone()];
+    let (mut unminted, mut subjects): (Vec<Answer>, Vec<Answer>) = (Vec::new(), Vec::new());
     let (mut steps, mut differences) = (vec![live.step, object.answer.step], 0);
-    let mut told = (String::new(), String::new());
-    let mut first: Option<Answer> = None;
     for _ in 0..ROUNDS {
-        let mut unminted = Vec::new();
         for _ in 0..2 {
-            let forged = unissued(trial, kind, &object.handle, &taken);
+            let forged = never_minted(trial, kind, &of_a, &taken);
             taken.push(forged.clone());
             let (answer, _) = use_handle(trial, "forged-handle", Who::B, entry, &forged).await?;
             decided(&answer)?;
             plan.presents_unissued(&answer, &[emitted::text_of(&forged)])?;
+            if let Some(first) = unminted.first().filter(|first| !alike(first, &answer, &taken)) {
+                let text = format!(
+                    "two handles that nobody minted are answered in two ways: {} and {}",
+                    trial.clean(&first.said()),
+                    trial.clean(&answer.said())
+                );
+                return Err(Halt::skipped(Reason::HandleWitnessUnusable, text));
+            }
             unminted.push(answer);
         }
         let (subject, _) = use_handle(trial, "subject", Who::B, entry, &object.handle).await?;
         decided(&subject)?;
-        steps.extend([unminted[0].step, subject.step]);
-        let [one, other] = &unminted[..] else { break };
-        let first = first.get_or_insert_with(|| one.clone());
-        if !alike(one, other, &taken) || !alike(one, first, &taken) {
-            let text = format!(
-                "two handles that nobody minted are answered in two ways: {} and {}",
-                trial.clean(&one.said()),
-                trial.clean(&other.said())
-            );
-            return Err(Halt::skipped(Reason::HandleWitnessUnusable, text));
-        }
-        told = (subject.said(), one.said());
-        if alike(&subject, one, &taken) {
-            break;
-        }
-        differences += 1;
-        if !subject.is_unlike(&view) && subject.disposition == Disposition::Accepted {
+        steps.extend([unminted[unminted.len() - 2].step, subject.step]);
+        let is_another = !alike(&subject, &unminted[0], &taken);
+        let is_served = !subject.is_unlike(&view) && subject.disposition == Disposition::Accepted;
+        let goes_on = is_another || told(&subject, &unminted, &taken).is_some();
+        differences += usize::from(is_another);
+        subjects.push(subject);
+        if goes_on && is_served {
             // Where B gets what A's handle opens, another check has the say.
-            let text = format!("A's handle is not refused to B: {}", trial.clean(&subject.said()));
+            let text = format!("A's handle is not refused to B: {}", trial.clean(&subjects[0].said()));
             return Err(Halt::skipped(Reason::NothingWasRefused, text));
         }
+        if !goes_on {
+            break;
+        }
     }
+    if differences != 0 && differences != ROUNDS {
+        return Err(Halt::errored(Reason::Unstable, "A's handle was answered as a forged one once, and once not"));
+    }
+    // What only stood still for a while tells nothing: each of A's answers is held against all of the others.
+    let what: Vec<String> = subjects.iter().filter_map(|subject| told(subject, &unminted, &taken)).collect();
+    let is_told = differences == ROUNDS || what.len() == ROUNDS;
+    let over = match is_told && looks_signed {
+        true => Some(is_answered_as_over(trial, kind, entry, &subjects[ROUNDS - 1], &mut taken).await?),
+        false => None,
+    };
     // Now that nothing can be used up any more: what B was refused is A's, and alive.
     let (owner, _) = use_handle(trial, "owner-again", Who::A, entry, &object.handle).await?;
     plan.accepts(&owner, |said| {
         Halt::skipped(Reason::ControlFailed, format!("A could not use its own handle: {said}"))
     })?;
+    if let (false, Some(highest)) = (is_told, highest(trial, &of_a)) {
+        still_highest(trial, kind, highest).await?;
+    }
     steps.push(owner.step);
     let controls = plan.hold()?;
     let entry = entry.to_string();
-    let mut row = match differences {
-        0 => {
-            let said = trial.clean(&told.1);
-            let detail = format!("A's live handle is answered to B as one that nobody minted: {said}");
+    let [live, unknown] = [&subjects, &unminted].map(|answers| trial.clean(&answers[0].said()));
+    let mut row = match (is_told, over) {
+        (false, _) => {
+            let detail = format!("A's live handle is answered to B as one that nobody minted: {unknown}");
             Row::refuted(&controls, &entry, Reason::HandlesRefusedAlike, detail)
         }
-        ROUNDS => {
-            let (live, unknown) = (trial.clean(&told.0), trial.clean(&told.1));
-            let detail = format!("B is told of A's live handle: {live}; and of one that nobody minted: {unknown}");
+        (true, Some(Some(true))) => {
+            let detail = format!(
+                "A's live handle is answered to B as one of A's that is over: {live}; one that nobody minted has another form"
+            );
+            Row::refuted(&controls, &entry, Reason::HandlesRefusedAlike, detail)
+        }
+        (true, Some(None)) => {
+            let text = "handles look signed, so that one that nobody minted may be refused for its form alone, and there is none that is over to compare with";
+            return Err(Halt::skipped(Reason::HandleWitnessUnusable, text));
+        }
+        (true, Some(Some(false)) | None) => {
+            // Where the words are the same, what is not is named.
+            let what = what.first().filter(|_| differences == 0).map(|what| format!(" ({})", trial.clean(what)));
+            let what = what.unwrap_or_default();
+            let detail =
+                format!("B is told of A's live handle: {live}; and of one that nobody minted: {unknown}{what}");
             Row::confirmed(&controls, &entry, Reason::HandleOracle, CHECK.severity, detail)
         }
-        _ => return Err(Halt::errored(Reason::Unstable, "A's handle was answered as a forged one once, and once not")),
     };
     row.story = steps;
     Ok(row)
+}
+
+/// A handle that nobody minted, like A's: where they are counted, the next number, because one far beyond may be refused as
+/// out of range.
+fn never_minted(trial: &mut Trial<'_, '_>, kind: &Kind, of_a: &[Value; 2], taken: &[Value]) -> Value {
+    let [_, like] = of_a;
+    let most = most_allowed(trial, kind);
+    let next = highest(trial, of_a).and_then(|highest| forge::next_of_counter(like, highest, taken, most));
+    next.unwrap_or_else(|| unissued(trial, kind, like, taken))
+}
+
+/// The highest number of this run, where handles are counted.
+fn highest(trial: &Trial<'_, '_>, [earlier, later]: &[Value; 2]) -> Option<u64> {
+    let minted: Vec<Value> = trial.session.minted.iter().map(|(_, _, handle)| handle.clone()).collect();
+    forge::highest_of_counter(earlier, later, &minted)
+}
+
+/// The control for numbers just above ours: had somebody else been given one meanwhile, A's next would be further up.
+async fn still_highest(trial: &mut Trial<'_, '_>, kind: &Kind, highest: u64) -> Result<(), Halt> {
+    let next = mint(trial, Who::A, kind).await??.handle;
+    if forge::counted(&next).is_some_and(|next| next <= highest + 1) {
+        return Ok(());
+    }
+    let detail = "somebody else is given handles as well: the numbers that nobody should have may be theirs";
+    Err(Halt::skipped(Reason::HandleWitnessUnusable, detail))
+}
+
+/// Whether B is told of A's live handle what it is told of one of A's that was ended; `None` where none can be.
+async fn is_answered_as_over(
+    trial: &mut Trial<'_, '_>,
+    kind: &Kind,
+    entry: &Entry,
+    subject: &Answer,
+    taken: &mut Vec<Value>,
+) -> Result<Option<bool>, Halt> {
+    let Ok(ender) = endings::tool_that_ends(trial, kind) else { return Ok(None) };
+    let object = mint(trial, Who::A, kind).await??;
+    taken.push(object.handle.clone());
+    match endings::end(trial, &ender, &object).await {
+        Ok(_) => {}
+        Err(halt) if halt.is_final() => return Err(halt),
+        Err(_) => return Ok(None),
+    }
+    let mut over = Vec::new();
+    for _ in 0..2 {
+        let (answer, _) = use_handle(trial, "ended-handle", Who::B, entry, &object.handle).await?;
+        decided(&answer)?;
+        over.push(answer);
+    }
+    let is_steady = alike(&over[0], &over[1], taken);
+    Ok(is_steady.then(|| alike(subject, &over[0], taken) && told(subject, &over, taken).is_none()))
 }
 
 /// A limit says "not now", and nothing about a handle.
@@ -153,42 +235,6 @@ fn decided(answer: &Answer) -> Result<(), Halt> {
     }
 }
 
-/// Whether two answers are the same but for the handles in them and what differs from call to call.
-fn alike(one: &Answer, other: &Answer, handles: &[Value]) -> bool {
-    let handles: Vec<String> = handles.iter().map(emitted::text_of).collect();
-    let results = [one, other].map(|answer| answer.result().map(|result| without(result, &handles)));
-    let same_results = match &results {
-        [Some(one), Some(other)] => likeness::same(one, other),
-        [None, None] => true,
-        _ => false,
-    };
-    let same = match (&one.disposition, &other.disposition) {
-        // Of the words of a tool the result says more: where they stand, and what else there is.
-        (Disposition::Refused(said), Disposition::Refused(otherwise)) => {
-            said.by == otherwise.by
-                && match said.by {
-                    RefusedBy::ToolError => same_results,
-                    _ => said.normalised(&handles) == otherwise.normalised(&handles),
-                }
-        }
-        (Disposition::Accepted, Disposition::Accepted) => same_results,
-        (Disposition::Asked(_), Disposition::Asked(_)) => true,
-        _ => false,
-    };
-    same && one.reply.status == other.reply.status
-}
-
-/// A result with all handles made one: each answer may tell the one that was presented to it, or all of them.
-fn without(result: &Value, handles: &[String]) -> Value {
-    let mut text = result.to_string();
-    for handle in handles.iter().filter(|handle| handle.len() >= SHORTEST) {
-        text = text.replace(handle.as_str(), "handle0");
-    }
-    text.parse().unwrap_or_else(|_| result.clone())
-}
-
 /// A difference must be there three times of three.
 const ROUNDS: usize = 3;
 const MOST_ASKED: usize = 3;
-/// What is shorter stands in many texts for other reasons.
-const SHORTEST: usize = 3;
