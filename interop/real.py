@@ -89,6 +89,7 @@ NOTED = {
     "guests-are-served",
     "handle-witness-unusable",
     "identities-not-distinguished",
+    "question-without-state",
     "second-identity-not-live",
     "session-witness-unusable",
     "state-witness-unusable",
