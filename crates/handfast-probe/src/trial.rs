@@ -1,12 +1,10 @@
 //! One experiment on the server: calls made as somebody, within bounds, each recorded as evidence.
 
+mod answer;
+mod session;
 mod visit;
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::time::Duration;
 
 use handfast_wire::{
     message::Object,
@@ -16,238 +14,17 @@ use handfast_wire::{
 use serde_json::{Value, json};
 
 use crate::{
-    answers::{self, Form},
-    canary::{Canaries, Canary},
-    checks::state::origins::Asking,
-    clock::Deadline,
-    discovery::{Map, emitted},
-    disposition::{self, Disposition, Unclear},
-    errand::Errand,
+    answers,
+    canary::Canary,
+    discovery::emitted,
+    disposition::{self, Disposition},
     evidence::Step,
     identity::Who,
-    likeness,
-    profile::Profile,
-    redact::Redactor,
-    runner::Run,
-    surface::Surface,
-    target::{self, Address, Body, Call, Fault, NoTarget, Reply, Target},
+    target::{Body, Call, Fault, Reply},
     verdict::{Halt, Reason, Row},
 };
-
-/// Everything that the experiments of one run share.
-pub struct Session<'p> {
-    pub(crate) target: Target,
-    /// What the server lists.
-    pub surface: Surface,
-    /// Which tool hands out what, and who takes it.
-    pub map: Map,
-    pub(crate) profile: &'p Profile,
-    /// What was asked for.
-    pub(crate) run: &'p Run,
-    pub(crate) include_destructive: bool,
-    pub(crate) canaries: Canaries,
-    pub(crate) redactor: Redactor,
-    pub(crate) form: Form,
-    /// What there is to do in a session of the older revisions, once it was looked for.
-    pub(crate) errand: Option<Errand>,
-    /// What this run minted: by whom, of which kind.
-    pub(crate) minted: Vec<(Who, usize, Value)>,
-    /// What makes the server ask, once it was looked for.
-    pub(crate) asking: Option<Result<Asking, Halt>>,
-    /// Handles that fill the other arguments of a call: one for each caller and kind.
-    pub(crate) purse: BTreeMap<(char, usize), Value>,
-    /// Tools that answered with a task.
-    pub(crate) answered_by_task: BTreeSet<String>,
-    /// Kinds that are being minted right now: a profile may name a circle.
-    pub(crate) minting: Vec<usize>,
-    /// How long a check may wait for something to be over.
-    pub(crate) max_wait: Duration,
-    budget: Budget,
-    progress: &'p dyn Fn(&str),
-}
-
-#[derive(Debug)]
-struct Budget {
-    calls_left: usize,
-    calls_made: usize,
-    deadline: Deadline,
-    silent_in_a_row: usize,
-    put_off_in_a_row: usize,
-}
-
-/// An answer, what it means, and what was sent to get it.
-#[derive(Debug, Clone)]
-pub struct Answer {
-    /// As it came.
-    pub reply: Reply,
-    /// What it means.
-    pub disposition: Disposition,
-    /// Every text in the call: none of it is a marker when it comes back.
-    pub sent: Vec<String>,
-    /// Which exchange of the trial it was.
-    pub step: usize,
-    /// The session id that came with it.
-    pub issued: Option<String>,
-    /// A stream was attached.
-    pub stream: bool,
-    last_words: String,
-}
-
-impl Answer {
-    /// What came outside of any experiment.
-    pub fn of(reply: Reply) -> Self {
-        let disposition = disposition::of(&reply);
-        Self { reply, disposition, sent: Vec::new(), step: 0, issued: None, stream: false, last_words: String::new() }
-    }
-
-    /// The result, where there is one.
-    pub fn result(&self) -> Option<&Value> {
-        match &self.reply.body {
-            Body::Result(result) => Some(result),
-            _ => None,
-        }
-    }
-
-    /// Everything that came: also the words and data of a JSON-RPC error, a page that is no JSON-RPC, and what was told on
-    /// the way, as the member `notified`.
-    pub fn body(&self) -> Option<Cow<'_, Value>> {
-        let answer = match &self.reply.body {
-            Body::Result(result) => Some(Cow::Borrowed(result)),
-            Body::Error(error) => Some(Cow::Owned(error.to_value())),
-            Body::Bare(page) => Some(Cow::Owned(json!({"page": page}))),
-            Body::Fault(_) => None,
-        };
-        if self.reply.heard.is_empty() {
-            return answer;
-        }
-        let mut all = answer.map_or_else(|| json!({}), Cow::into_owned);
-        if let Some(members) = all.as_object_mut() {
-            members.insert("notified".to_owned(), Value::Array(self.reply.heard.clone()));
-        }
-        Some(Cow::Owned(all))
-    }
-
-    /// Whether both are results, and say different kinds of things.
-    pub fn is_unlike(&self, other: &Self) -> bool {
-        matches!((self.result(), other.result()), (Some(one), Some(other)) if !likeness::alike(one, other))
-    }
-
-    /// What the server said, for a sentence.
-    pub fn said(&self) -> String {
-        match &self.disposition {
-            Disposition::Accepted if self.stream => "a stream of events".to_owned(),
-            Disposition::Accepted => self.result().map(crate::marker::visible_text).unwrap_or_default(),
-            Disposition::Refused(refusal) => refusal.to_string(),
-            Disposition::Asked(asked) => {
-                format!("asks for {}", asked.requests.keys().cloned().collect::<Vec<_>>().join(", "))
-            }
-            Disposition::Task(task) => format!("task {}", task.status),
-            Disposition::Unclear(unclear) => format!("{unclear}{}", self.last_words),
-        }
-    }
-
-    /// The halt that an unclear answer means: lost, late, or simply unclear.
-    pub fn unclear(&self) -> Option<Halt> {
-        match &self.disposition {
-            Disposition::Unclear(_) | Disposition::Task(_) => {
-                Some(self.lost().unwrap_or_else(|| Halt::errored(Reason::Unclear, self.said())))
-            }
-            _ => None,
-        }
-    }
-
-    /// The halt of an answer that never came.
-    pub fn lost(&self) -> Option<Halt> {
-        match &self.disposition {
-            Disposition::Unclear(Unclear::Fault(Fault::TimedOut(_))) => {
-                Some(Halt::errored(Reason::TimedOut, self.said()))
-            }
-            Disposition::Unclear(Unclear::Fault(Fault::Unreachable(_))) => {
-                Some(Halt::errored(Reason::Unreachable, self.said()))
-            }
-            _ => None,
-        }
-    }
-}
-
-impl<'p> Session<'p> {
-    /// A session with a server that listed its surface.
-    pub fn new(target: Target, surface: Surface, run: &'p Run, deadline: Deadline, progress: &'p dyn Fn(&str)) -> Self {
-        Self {
-            target,
-            surface,
-            map: Map::default(),
-            profile: &run.profile,
-            run,
-            include_destructive: run.include_destructive,
-            canaries: Canaries::new(),
-            redactor: run.redactor(),
-            form: Form::Specified,
-            errand: None,
-            minted: Vec::new(),
-            asking: None,
-            purse: BTreeMap::new(),
-            answered_by_task: BTreeSet::new(),
-            minting: Vec::new(),
-            max_wait: run.max_wait,
-            budget: Budget {
-                calls_left: run.max_calls,
-                calls_made: 0,
-                deadline,
-                silent_in_a_row: 0,
-                put_off_in_a_row: 0,
-            },
-            progress,
-        }
-    }
-
-    /// A connection of its own that is kept, to this server or to another of its replicas.
-    ///
-    /// # Errors
-    /// A [`Halt`] where nothing answers there as it does here.
-    pub async fn connect(&self, place: &Address) -> Result<Target, Halt> {
-        let mut options = self.run.options.clone();
-        options.http.keeps_connection = true;
-        let connecting = target::connect(place, &self.run.identities, &options);
-        let left = self.budget.deadline.left().unwrap_or_default();
-        let connected = tokio::time::timeout(left, connecting).await;
-        let late = || Halt::errored(Reason::TimedOut, "the time for the whole run is used up (--max-time)");
-        let lost = |error: NoTarget| Halt::errored(Reason::Unreachable, format!("{}: {error}", place.shown()));
-        connected.map_err(|_| late())?.map(|(target, _)| target).map_err(lost)
-    }
-
-    /// The options that allow to wait so long.
-    pub fn option_to_wait(&self, wait: Duration) -> String {
-        let (wait, whole) = (wait.as_secs() + 1, self.run.max_time.as_secs());
-        match wait < whole {
-            true => format!("--max-wait {wait}s"),
-            false => format!("--max-wait {wait}s --max-time {}s", wait + whole),
-        }
-    }
-
-    /// How many calls were made.
-    pub fn calls(&self) -> usize {
-        self.budget.calls_made
-    }
-
-    /// Ends the session and everything that it started.
-    pub async fn close(self) {
-        self.target.close().await;
-    }
-
-    /// Whether this tool may be called.
-    pub fn may_call(&self, tool: &crate::surface::Tool) -> bool {
-        self.why_not(tool).is_none()
-    }
-
-    /// Why this tool may not be called, if so.
-    pub fn why_not(&self, tool: &crate::surface::Tool) -> Option<String> {
-        if self.profile.denies(&tool.name) {
-            return Some("denied by the profile".to_owned());
-        }
-        tool.destructive.clone().filter(|_| !self.include_destructive)
-    }
-}
+pub use answer::Answer;
+pub use session::Session;
 
 /// One experiment of a session.
 pub struct Trial<'t, 'p> {
