@@ -1,13 +1,14 @@
 //! Streamable HTTP: one POST a request, answered by JSON or by a stream of events, read within bounds.
 
+mod body;
+mod client;
 mod visit;
 
 use std::{collections::HashMap, time::Duration};
 
 use handfast_wire::{
     headers,
-    message::{self, Message, Notification, Request, RequestId, Response},
-    sse,
+    message::{Notification, Request},
 };
 use reqwest::{
     StatusCode, Url,
@@ -17,13 +18,15 @@ use reqwest::{
     },
 };
 use secrecy::ExposeSecret;
-use serde_json::Value;
 
 use super::{Body, Era, ExtraHeader, Fault, Heard, Options, Reply};
 use crate::{
     clock, dates,
     identity::{Identities, Identity, Who},
 };
+pub(super) use body::answered;
+use body::{is_stream, read_stream, read_whole};
+use client::{chain, client, is_loopback};
 
 /// Options of the HTTP transport.
 #[derive(Debug, Clone, Default)]
@@ -383,168 +386,19 @@ impl Http {
     }
 }
 
-fn is_stream(response: &reqwest::Response) -> bool {
-    let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    kind.is_some_and(|value| value.trim_start().to_ascii_lowercase().starts_with("text/event-stream"))
-}
-
-fn client(url: &Url, options: &HttpOptions) -> Result<reqwest::Client, String> {
-    let mut builder = reqwest::Client::builder()
-        .user_agent(concat!("handfast/", env!("CARGO_PKG_VERSION")))
-        .tcp_nodelay(true)
-        .redirect(same_origin_only());
-    if url.scheme() == "http" {
-        // Redirects stay within the origin, so nothing here ever speaks TLS; reading the system's roots takes its time.
-        builder = builder.tls_certs_only([]);
-    }
-    if let Some(pem) = &options.ca_certificates {
-        let certificates = reqwest::Certificate::from_pem_bundle(pem).map_err(|error| error.to_string())?;
-        if certificates.is_empty() {
-            return Err("the CA file holds no certificate".to_owned());
-        }
-        builder = builder.tls_certs_merge(certificates);
-    }
-    if options.dangerous_accept_any_certificate {
-        builder = builder.tls_danger_accept_invalid_certs(true);
-    }
-    if url.host_str().is_some_and(is_loopback) {
-        // A server on this machine is never asked by way of a proxy elsewhere. A fresh connection costs nothing here, and
-        // a kept one costs 40 ms a call on servers that write head and body apart (delayed acknowledgements).
-        builder = builder.no_proxy();
-        if url.scheme() == "http" && !options.keeps_connection {
-            builder = builder.pool_max_idle_per_host(0);
-        }
-    }
-    builder.build().map_err(|error| chain(&error))
-}
-
-async fn read_whole(mut response: reqwest::Response, status: StatusCode, request: &Request, limit: usize) -> Body {
-    let mut bytes = Vec::new();
-    loop {
-        match response.chunk().await {
-            Ok(Some(chunk)) if bytes.len() + chunk.len() > limit => return Body::Fault(Fault::TooLarge(limit)),
-            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            Ok(None) => break,
-            Err(error) => return Body::Fault(Fault::Closed(chain(&error.without_url()))),
-        }
-    }
-    match message::parse(&bytes) {
-        Ok(Message::Response(answer)) => match addressed(answer, request) {
-            Ok(body) => body,
-            Err(fault) => Body::Fault(fault),
-        },
-        _ if !status.is_success() => {
-            Body::Bare(String::from_utf8_lossy(&bytes[..bytes.len().min(KEPT_OF_BARE_BODY)]).into_owned())
-        }
-        Ok(_) => Body::Fault(Fault::NotMcp("a message that is no answer".to_owned())),
-        Err(error) => Body::Fault(Fault::NotMcp(error.to_string())),
-    }
-}
-
-async fn read_stream(mut response: reqwest::Response, request: &Request, options: &Options, heard: &mut Heard) -> Body {
-    let limit = options.max_body;
-    let mut decoder = sse::Decoder::new(limit);
-    let (mut received, mut unreadable) = (0, None);
-    loop {
-        let chunk = match response.chunk().await {
-            Ok(Some(chunk)) => chunk,
-            Ok(None) => {
-                return Body::Fault(match unreadable {
-                    Some(reason) => Fault::NotMcp(reason),
-                    None => Fault::Closed("the stream ended".to_owned()),
-                });
-            }
-            Err(error) => return Body::Fault(Fault::Closed(chain(&error.without_url()))),
-        };
-        received += chunk.len();
-        let Ok(events) = decoder.push(&chunk) else { return Body::Fault(Fault::TooLarge(limit)) };
-        // Heartbeats come as events of other names, or as data that is no message: only `message` carries one.
-        let carries =
-            |event: &&sse::Event| !event.data.is_empty() && event.name.as_deref().is_none_or(|name| name == "message");
-        for event in events.iter().filter(carries) {
-            match message::parse(event.data.as_bytes()) {
-                // Another id is an answer to something else; a stream may carry it before ours.
-                Ok(Message::Response(answer)) if answer.id.is_none() || answer.id.as_ref() == Some(&request.id) => {
-                    if options.http.keeps_connection {
-                        // A connection is kept only by who has read all that came on it.
-                        let rest = async { while let Ok(Some(_)) = response.chunk().await {} };
-                        let _ = tokio::time::timeout(CLOSING, rest).await;
-                    }
-                    return answered(answer);
-                }
-                Ok(message) => heard.note(&message),
-                Err(error) => unreadable = Some(error.to_string()),
-            }
-        }
-        if received > limit {
-            return Body::Fault(Fault::TooLarge(limit));
-        }
-    }
-}
-
-fn addressed(answer: Response, request: &Request) -> Result<Body, Fault> {
-    match &answer.id {
-        // An error that comes before a message is read has no id; the SDK for Python of 2025 has a word in its place.
-        Some(RequestId::Text(id)) if answer.outcome.is_err() && id == BEFORE_READING => Ok(answered(answer)),
-        Some(id) if *id != request.id => Err(Fault::NotMcp("the answer carries the id of another request".to_owned())),
-        _ => Ok(answered(answer)),
-    }
-}
-
-pub(super) fn answered(answer: Response) -> Body {
-    match answer.outcome {
-        Ok(result @ Value::Object(_)) => Body::Result(result),
-        Ok(_) => Body::Fault(Fault::NotMcp("the result is not an object".to_owned())),
-        Err(error) => Body::Error(error),
-    }
-}
-
 fn fault(status: Option<u16>, fault: Fault) -> Reply {
     Reply::new(status, Body::Fault(fault))
-}
-
-/// Redirects are followed within one origin only: a credential must never travel to another.
-fn same_origin_only() -> reqwest::redirect::Policy {
-    reqwest::redirect::Policy::custom(|attempt| {
-        let first = attempt.previous().first().map(Url::origin);
-        if attempt.previous().len() <= MAX_REDIRECTS && first == Some(attempt.url().origin()) {
-            attempt.follow()
-        } else {
-            attempt.stop()
-        }
-    })
 }
 
 fn header_name(name: &str) -> Result<HeaderName, String> {
     HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("`{name}` is not a header name"))
 }
 
-fn is_loopback(host: &str) -> bool {
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-}
-
 fn with_hint(reason: String) -> String {
     if reason.contains("certificate") { format!("{reason} (--ca-file FILE trusts a private CA)") } else { reason }
 }
 
-/// An error with its causes: the outermost one alone says "error sending request".
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        if !text.ends_with(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
 const LONGEST_CHALLENGE: usize = 8192;
-const BEFORE_READING: &str = "server-error";
 const USUAL_PATHS: [&str; 3] = ["/mcp", "/", "/rpc"];
-const MAX_REDIRECTS: usize = 5;
-const KEPT_OF_BARE_BODY: usize = 64 * 1024;
+/// How long what ends is waited for.
 const CLOSING: Duration = Duration::from_secs(2);
