@@ -42,6 +42,22 @@ impl Algorithm {
     }
 }
 
+/// Whether a value holds a good part of a digest of this text: what follows from what was sent, whoever may read it.
+pub(crate) fn follows_from(value: &str, text: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    ALL.iter().any(|algorithm| {
+        let digest = hex(&algorithm.of(text.as_bytes()));
+        let starts = digest.len().min(LONGEST_START).saturating_sub(SHORTEST_PART);
+        (0..=starts).any(|at| digest.get(at..at + SHORTEST_PART).is_some_and(|part| value.contains(part)))
+    })
+}
+
+const ALL: [Algorithm; 5] = [Algorithm::Md5, Algorithm::Sha1, Algorithm::Sha256, Algorithm::Sha512, Algorithm::Crc32];
+/// Six hexadecimal digits stand in a value by chance once in millions.
+const SHORTEST_PART: usize = 6;
+/// Whoever shortens a digest keeps its beginning, mostly.
+const LONGEST_START: usize = 12;
+
 /// In lower-case hexadecimal.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -50,6 +66,16 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_follows_from_a_text_is_known_by_its_digest() {
+        let md5 = hex(&Algorithm::Md5.of(b"bsk-1"));
+        for value in [md5.clone(), format!("req-{}", &md5[..8]), md5.to_uppercase()] {
+            assert!(follows_from(&value, "bsk-1"), "{value}");
+            assert!(!follows_from(&value, "bsk-2"), "{value}");
+        }
+        assert!(!follows_from("", "bsk-1") && !follows_from(&md5[..5], "bsk-1"));
+    }
 
     #[test]
     fn digests_are_those_that_everybody_makes() {

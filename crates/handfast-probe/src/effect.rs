@@ -27,6 +27,13 @@ impl Marks {
         Self(told.collect())
     }
 
+    /// What both say.
+    #[must_use]
+    pub fn agreed(mut self, other: &Self) -> Self {
+        self.0.retain(|at, values| other.0.get(at) == Some(values));
+        self
+    }
+
     /// Whether an object looks used: at each of the places, and at one of them at least.
     pub fn show_use(&self, result: &Value) -> bool {
         let found = facts(result);
@@ -83,13 +90,31 @@ fn numbers(result: &Value) -> BTreeMap<String, i64> {
     let mut numbers = BTreeMap::new();
     for (at, value) in facts(result) {
         let words = value.as_str().unwrap_or_default().split(|c: char| !c.is_alphanumeric() && !"-_.".contains(c));
-        // `7.` ends a sentence; `hf-7`, `7-8` and `1.5` are no counts.
-        let counts = words.map(|word| word.trim_end_matches('.')).filter_map(|word| word.parse().ok());
+        // `7.` ends a sentence; `hf-7` and `7-8` are no counts.
+        let counts = words.map(|word| word.trim_end_matches('.')).filter_map(|word| scaled(word.parse().ok()?));
         numbers.extend(counts.enumerate().map(|(which, number)| (format!("{at}#{which}"), number)));
-        numbers.extend(value.as_i64().map(|number| (at, number)));
+        // How long each list is.
+        for (list, index) in at.match_indices('/').filter_map(|(start, _)| {
+            let index = at[start + 1..].split('/').next()?.parse::<i64>().ok()?;
+            Some((at[..start].to_owned(), index))
+        }) {
+            let length = numbers.entry(format!("{list}#length")).or_insert(0);
+            *length = (*length).max((index + 1) * SCALE);
+        }
+        numbers.extend(value.as_f64().and_then(scaled).map(|number| (at, number)));
     }
     numbers
 }
+
+/// A number in ten-thousandths: `12.5` and `25` are counted alike.
+fn scaled(number: f64) -> Option<i64> {
+    let number = (number * SCALE as f64).round();
+    (number.abs() < LARGEST).then_some(number as i64)
+}
+
+const SCALE: i64 = 10_000;
+/// Whole numbers are exact up to here.
+const LARGEST: f64 = 9e15;
 
 #[cfg(test)]
 mod tests {
@@ -112,6 +137,18 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_turns_is_no_mark() {
+        let node = |number: i64| json!({"structuredContent": {"node": number % 4, "times": 1}});
+        let once = Marks::of(&node(0), &node(1), &node(4));
+        assert!(once.show_use(&node(5)), "once it looks like one");
+        let agreed = once.agreed(&Marks::of(&node(6), &node(7), &node(9)));
+        assert!(!agreed.show_use(&node(5)) && !agreed.show_none(&node(4)));
+        let used = |times: i64| answer(times, 0);
+        let marks = Marks::of(&used(1), &used(2), &used(1));
+        assert!(marks.clone().agreed(&marks).show_use(&used(2)));
+    }
+
+    #[test]
     fn uses_are_counted_by_what_steps_evenly() {
         let counters = Counters::of([&answer(1, 10), &answer(2, 11), &answer(3, 13)]);
         assert_eq!([4, 5, 3].map(|times| counters.uses_until(&answer(times, 99))), [Some(1), Some(2), Some(0)]);
@@ -128,6 +165,17 @@ mod tests {
         let counters = Counters::of([&said(21), &said(22), &said(23)]);
         assert_eq!([24, 25].map(|count| counters.uses_until(&said(count))), [Some(1), Some(2)]);
         assert_eq!(counters.uses_until(&json!({"content": [{"type": "text", "text": "done"}]})), None);
+    }
+
+    #[test]
+    fn money_and_lists_are_counted() {
+        let seen = |times: usize| {
+            let credits = vec!["EUR"; times];
+            json!({"structuredContent": {"total": 12.5 * times as f64, "credits": credits, "text": format!("EUR {:.2} so far", 12.5 * times as f64)}})
+        };
+        let counters = Counters::of([&seen(1), &seen(2), &seen(3)]);
+        assert_eq!(counters.0.len(), 3, "{counters:?}");
+        assert_eq!([4, 5].map(|times| counters.uses_until(&seen(times))), [Some(1), Some(2)]);
     }
 
     #[test]

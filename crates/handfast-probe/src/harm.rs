@@ -69,7 +69,18 @@ const VERBS: [&str; 15] = [
     "refund",
 ];
 /// What harms, done as it is said; in a description it may be told of anything.
-const NAMED: [&str; 13] = [
+const NAMED: [&str; 24] = [
+    "rm",
+    "rmdir",
+    "unlink",
+    "del",
+    "dropdb",
+    "flush",
+    "prune",
+    "trash",
+    "expunge",
+    "evict",
+    "liquidate",
     "nuke",
     "reboot",
     "restart",
@@ -84,7 +95,17 @@ const NAMED: [&str; 13] = [
     "unpublish",
     "overwrite",
 ];
-const PAIRS: [(&str, &str); 14] = [
+const PAIRS: [(&str, &str); 24] = [
+    ("fire", "employee"),
+    ("send", "email"),
+    ("send", "sms"),
+    ("release", "funds"),
+    ("place", "bid"),
+    ("execute", "trade"),
+    ("cancel", "subscription"),
+    ("discard", "changes"),
+    ("deploy", "production"),
+    ("rotate", "keys"),
     ("send", "money"),
     ("shut", "down"),
     ("power", "off"),
@@ -137,6 +158,11 @@ mod tests {
             "buy_item",
             "close_account",
             "force_push",
+            "rmdir",
+            "del_record",
+            "flush_database",
+            "release_funds",
+            "rotate_keys",
         ] {
             assert!(destructive(harmful, "", &Value::Null).is_some(), "{harmful}");
         }

@@ -36,8 +36,15 @@ pub fn in_result(result: &Value, spot: &Spot, now: u64) -> Option<Duration> {
     let texts = blocks.filter_map(|block| serde_json::from_str::<Value>(block.get("text")?.as_str()?.trim()).ok());
     result.get("structuredContent").cloned().into_iter().chain(texts).find_map(|data| {
         let members = pointer::scalars(&data, MOST_MEMBERS);
-        let beside = members.into_iter().filter(|(at, _)| spot.stands_within(parent(at)));
-        beside.into_iter().find_map(|(at, value)| in_member(&names::words(&pointer::last(&at)), value, now))
+        let beside: Vec<_> = members.into_iter().filter(|(at, _)| spot.stands_within(parent(at))).collect();
+        // A unit that stands by itself may be that of any number beside it.
+        let has_unit = beside
+            .iter()
+            .any(|(at, value)| value.is_string() && names::words(&pointer::last(at)).contains(&"unit".to_owned()));
+        beside
+            .into_iter()
+            .filter(|_| !has_unit)
+            .find_map(|(at, value)| in_member(&names::words(&pointer::last(&at)), value, now))
     })
 }
 
@@ -47,13 +54,15 @@ fn parent(at: &str) -> &str {
 
 fn in_member(name: &[String], value: &Value, now: u64) -> Option<Duration> {
     let has = |known: &[&str]| name.iter().any(|word| known.contains(&word.as_str()));
+    // `upload_url_expires_in` is of a URL, and `ttl_fortnights` of a unit that is not known: no lifetime that can be waited for.
+    if !name.iter().all(|word| OF_LIFETIMES.contains(&word.as_str()) || unit_in_seconds(word).is_some()) {
+        return None;
+    }
     let lasts = has(&["ttl", "ttlms", "lifetime"]) || (has(&["expires", "expire"]) && has(&["in"]));
     if lasts {
         let unit = match () {
-            () if has(&["ms", "millis", "milliseconds", "ttlms"]) => "ms",
-            () if has(&["minutes", "mins"]) => "min",
-            () if has(&["hours"]) => "h",
-            () => "s",
+            () if has(&["ttlms", "millis"]) => "ms",
+            () => name.iter().map(String::as_str).find(|word| unit_in_seconds(word).is_some()).unwrap_or("s"),
         };
         return match value {
             Value::String(text) => in_text(&format!("lifetime {text}")),
@@ -124,6 +133,27 @@ const NUMBERS: [&[&str]; 12] = [
     &["eleven"],
     &["twelve"],
 ];
+/// The words of a member that tells the lifetime of what it stands beside.
+const OF_LIFETIMES: [&str; 18] = [
+    "ttl",
+    "ttlms",
+    "lifetime",
+    "expires",
+    "expire",
+    "expiry",
+    "expiration",
+    "in",
+    "at",
+    "on",
+    "time",
+    "date",
+    "valid",
+    "until",
+    "to",
+    "millis",
+    "handle",
+    "utc",
+];
 const MOST_MEMBERS: usize = 500;
 /// Seconds since 1970 in 2001: whatever is less is no time of day.
 const EARLIEST: f64 = 1_000_000_000.0;
@@ -147,7 +177,7 @@ static LIVING: LazyLock<Regex> = LazyLock::new(|| {
 });
 #[allow(clippy::expect_used)]
 static OF_CALLS: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"(?i)\b(requests?|calls?|rate|limits?|timeouts?|queries|query|commands?|per|every|each|intervals?|in sync|sync\w*|replicas?|cach\w+|refresh\w*|links?|urls?)\b")
+    Regex::new(r"(?i)\b(requests?|calls?|rate|limits?|timeouts?|queries|query|commands?|per|every|each|intervals?|in sync|sync\w*|replicas?|cach\w+|refresh\w*|links?|urls?|at least|minimum|locks?|undo|redo|editors?|typing|indicators?|connections?|disconnect\w*|previews?|drafts?|notifications?|codes?|passwords?|otps?|backups?|logs?|history)\b")
         .expect("constant pattern")
 });
 #[allow(clippy::expect_used)]
@@ -192,6 +222,10 @@ mod tests {
             "All replicas are kept in sync every 2 seconds.",
             "Copies are kept up to date each 5 minutes.",
             "The upload link expires in 3 seconds.",
+            "Edit locks expire after 2 seconds.",
+            "It is kept for at least 2 seconds.",
+            "Undo is good for 2 seconds.",
+            "Typing indicators expire after 5 seconds; rooms stay.",
             "Keeps two notes; 30 days of them are shown.",
             "It lives as long as this process.",
             "",
@@ -223,6 +257,9 @@ mod tests {
             ("expires_in", json!(90), 90),
             ("ttlMs", json!(5000), 5),
             ("lifetime", json!("2 minutes"), 120),
+            ("ttl_days", json!(1), 86_400),
+            ("ttl_min", json!(2), 120),
+            ("expires_in_hours", json!(2), 7200),
             ("expires_at", json!(1_800_000_060), 60),
             ("expiresAt", json!(1_800_000_060_000_u64), 60),
             ("valid_until", json!("2027-01-15T08:01:00Z"), 60),
@@ -240,6 +277,8 @@ mod tests {
         }
         for result in [
             json!({"structuredContent": {"expires": false, "created_at": 1_800_000_060}}),
+            json!({"structuredContent": {"cache_ttl": 2, "upload_url_expires_in": 2, "ttl_fortnights": 2}}),
+            json!({"structuredContent": {"expires_in": 2, "expires_in_unit": "days"}}),
             json!({"structuredContent": {"expires_at": "2027-01-15T07:00:00Z"}}),
             json!({"ttlMs": 300, "content": []}),
         ] {

@@ -54,6 +54,16 @@ impl Redactor {
         }
         let shown = fingerprint(value);
         self.add_however_written(value, &shown);
+        // A UUID without its dashes, and base64 in its other alphabet.
+        for other in [
+            value.replace('-', ""),
+            value.replace('-', "+").replace('_', "/"),
+            value.replace('+', "-").replace('/', "_"),
+        ] {
+            if other != value && other.chars().count() >= WORTH_SHORTENING {
+                self.add(&other, shown.clone());
+            }
+        }
         if let Some((_, rest)) =
             value.split_once(SEPARATORS).filter(|(_, rest)| rest.chars().count() >= WORTH_SHORTENING)
         {
@@ -235,6 +245,10 @@ mod tests {
         let shown = fingerprint("bsk_0123456789abcdef");
         assert_eq!(redactor.text("no 0123456789abcdef, no BSK_0123456789ABCDEF"), format!("no {shown}, no {shown}"));
         assert_eq!(redactor.text("17-of-shop"), "17-of-shop", "what is left is short");
+        redactor.shorten("123e4567-e89b-42d3-a456-426614174000");
+        redactor.shorten("aB3_dE6-gH9_jK2-");
+        let said = redactor.text("no 123e4567e89b42d3a456426614174000, no aB3/dE6+gH9/jK2+");
+        assert!(!said.contains("42d3") && !said.contains("dE6"), "{said}");
     }
 
     #[test]

@@ -98,6 +98,10 @@ impl Client {
             .into_iter()
             .map(|(name, value)| (name.to_ascii_lowercase(), value))
             .collect();
+        // A few servers want it repeated; to all others it is a header like any other.
+        if let Some(handle) = params["arguments"]["workspace_id"].as_str() {
+            headers.push(("mcp-param-workspace".into(), handle.to_owned()));
+        }
         headers.push(("accept".into(), "application/json, text/event-stream".into()));
         headers.push(("content-type".into(), "application/json".into()));
         if !self.token.is_empty() {

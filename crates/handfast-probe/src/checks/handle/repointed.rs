@@ -93,7 +93,8 @@ async fn of_kind(
         free_for_all |= next == Who::B && given_again;
         match [leads_to(&answer, &later)?, leads_to(&again, &later)?] {
             // A name of A's own, which nobody else is ever given: no wonder that it leads to what has it now.
-            [Some(_), Some(_)] if next == Who::A && given_again && !free_for_all => {}
+            [Some(_), Some(_)]
+                if next == Who::A && given_again && !free_for_all && object.handle == owner.object.handle => {}
             [Some(marker), Some(_)] => found.push((next, later, marker)),
             [None, None] => {}
             _ => return Err(Halt::errored(Reason::Unstable, "the handle led elsewhere once, and once not")),

@@ -161,8 +161,16 @@ async fn rivals(trial: &mut Trial<'_, '_>, flow: &Flow, own: &Played) -> Result<
     Ok(rivals)
 }
 
-/// How an object that was used tells itself from one that was not, as far as honest flows show it.
+/// How an object that was used tells itself from one that was not, as far as honest flows show it, and show it again one call
+/// later: whoever answers by turns says another thing then.
 async fn marks(trial: &mut Trial<'_, '_>, flow: &Flow) -> Result<Option<Marks>, Halt> {
+    let Some(marks) = marks_once(trial, flow).await? else { return Ok(None) };
+    soft(flow.wait_afresh(trial, Who::A).await)?;
+    let again = marks_once(trial, flow).await?;
+    Ok(again.map(|again| marks.agreed(&again)))
+}
+
+async fn marks_once(trial: &mut Trial<'_, '_>, flow: &Flow) -> Result<Option<Marks>, Halt> {
     let one = flow.wait_afresh(trial, Who::A).await?;
     let Some(first) = soft(flow.present(trial, "untouched-flow", Who::A, &one, &one.call).await)? else {
         return Ok(None);

@@ -2,12 +2,16 @@
 
 use crate::{
     check::{Check, Level, Running},
-    checks, cvss,
+    checks::{
+        self,
+        handle::{self, handles::mint},
+    },
+    cvss,
     identity::Who,
     owasp,
     target::Call,
     trial::Trial,
-    verdict::{Halt, Judgement, Negative, Observation, Reason, Row, Severity, Verdict},
+    verdict::{Halt, Judgement, Negative, Observation, Reason, Row, Severity, Verdict, soft},
 };
 
 use super::scene::{self, Door, Words};
@@ -39,7 +43,7 @@ pub(super) static STRONGER: Check = Check {
     level: Level::Must,
     severity: Severity::High,
     cwe: &[287, 306],
-    cvss: &[cvss::SEEN_BY_ANYBODY],
+    cvss: &[cvss::SEEN_BY_ANYBODY, cvss::TOUCHED],
     owasp: &[owasp::MCP07, owasp::API2],
     run: stronger,
 };
@@ -66,9 +70,26 @@ async fn none(trial: &mut Trial<'_, '_>) -> Result<Judgement, Halt> {
 
 /// Some calls may be meant for everybody, and only the operator knows which. Where something is refused without a token, and
 /// to A it is not, the server does look, and what is open is open by choice: that is told, and no finding.
-async fn unless_public(trial: &mut Trial<'_, '_>, first: &Door, row: Row) -> Result<Judgement, Halt> {
+async fn unless_public(trial: &mut Trial<'_, '_>, first: &Door, mut row: Row) -> Result<Judgement, Halt> {
     if !matches!(row.verdict, Verdict::Confirmed | Verdict::Refuted) {
         return Ok(Judgement::over(vec![row], Vec::new()));
+    }
+    match with_as_handle(trial).await? {
+        // Whatever else is refused: this was A's.
+        Some((Met::Served, entry)) => {
+            let detail = "a caller without a token is served with A's handle, and given what A planted".to_owned();
+            let controls = first.any_controls()?;
+            // Where any token will do, it may be meant for everybody.
+            let open = *controls.negative() == Negative::Honoured;
+            let severity = if open { Severity::Medium } else { Severity::High };
+            let found = Row::confirmed(&controls, &entry, Reason::NoTokenNeeded, severity, detail);
+            return Ok(Judgement::over(vec![found], Vec::new()));
+        }
+        // Guests that have things of their own, and nobody else's: open by choice, perhaps, and less than a door to A's.
+        Some((Met::Guest, _)) if row.verdict == Verdict::Confirmed => {
+            row.severity = row.severity.map(|severity| severity.min(Severity::Medium));
+        }
+        _ => {}
     }
     let mut open: Vec<String> = (row.verdict == Verdict::Confirmed).then(|| first.entry()).into_iter().collect();
     let mut refused = Some(row.clone()).filter(|row| row.verdict == Verdict::Refuted);
@@ -105,6 +126,35 @@ async fn unless_public(trial: &mut Trial<'_, '_>, first: &Door, row: Row) -> Res
     let told = |entry: String| format!("{entry} is carried out without a token: is it meant for everybody?");
     let observations = open.into_iter().map(|entry| Observation { id: "public-call", text: told(entry) }).collect();
     Ok(Judgement::over(vec![refused], observations))
+}
+
+/// What a caller without a token meets with A's handle.
+enum Met {
+    /// What A planted, twice.
+    Served,
+    /// A refusal, and things of their own.
+    Guest,
+    /// A refusal of everything, or nothing that can be told.
+    Neither,
+}
+
+async fn with_as_handle(trial: &mut Trial<'_, '_>) -> Result<Option<(Met, String)>, Halt> {
+    let Some(kind) = trial.session.map.kinds.first().cloned() else { return Ok(None) };
+    let mut outcomes = Vec::new();
+    let mut entry = String::new();
+    for _ in 0..2 {
+        let Some(access) = handle::who_is_served(trial, &kind, &[Who::A, Who::Nobody]).await? else { return Ok(None) };
+        outcomes.extend(access.callers.iter().map(|met| met.outcome));
+        entry = access.entry;
+    }
+    Ok(Some(match outcomes[..] {
+        ["served", "served", "served", "served"] => (Met::Served, entry),
+        ["served", "refused", "served", "refused"] => {
+            let own = soft(mint(trial, Who::Nobody, &kind).await)?;
+            (if matches!(own, Some(Ok(_))) { Met::Guest } else { Met::Neither }, entry)
+        }
+        _ => (Met::Neither, entry),
+    }))
 }
 
 const MOST_LOOKS: usize = 2;

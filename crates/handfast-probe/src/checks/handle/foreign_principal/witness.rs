@@ -12,6 +12,7 @@ use super::{
 use crate::{
     canary::Canary,
     counts::Counts,
+    digest,
     discovery::{Entry, emitted},
     disposition::Disposition,
     echo,
@@ -232,6 +233,7 @@ impl Doubt<'_> {
                     && !handles.iter().any(from_handle)
                     && !echo::repeats(&answer.sent, value)
                     && !echo::repeats(&handles, value)
+                    && !handles.iter().chain(&answer.sent).any(|text| digest::follows_from(value, text))
             });
             values
         };
@@ -289,10 +291,26 @@ impl Doubt<'_> {
             if still.len() + 2 != VIEWS || last == after || still.iter().any(|view| view != last) {
                 return Ok(None);
             }
+            // What was thrown away may be counted as well: B's use has to change what A's own use changes.
+            use_handle(trial, "owner-use", Who::A, self.entry, &fresh.handle).await?;
+            let (own, _) = use_handle(trial, "owner-view", Who::A, viewer, &fresh.handle).await?;
+            let Some(own) = own.result() else { return Ok(None) };
+            if changes(last, after) != changes(after, own) {
+                return Ok(None);
+            }
         }
         let marker = "an effect on A's object: A's own view by";
-        Ok(Some(format!("{marker} {viewer} changes with B's use, and with nothing else that B does there")))
+        Ok(Some(format!(
+            "{marker} {viewer} changes with B's use as it does with A's, and with nothing else that B does there (no weakness only where others are meant to write there)"
+        )))
     }
+}
+
+/// The places at which one view is another.
+fn changes(one: &Value, other: &Value) -> BTreeSet<String> {
+    let (one, other) = (likeness::facts(one), likeness::facts(other));
+    let places = one.keys().chain(other.keys());
+    places.filter(|at| one.get(*at) != other.get(*at)).cloned().collect()
 }
 
 /// How many objects have to show a change, and how often each is looked at.
