@@ -15,7 +15,7 @@ use serde_json::json;
 use support::{
     HANDLE, check,
     front::Front,
-    mini::{argument, data, mini, no, tool},
+    mini::{argument, data, mini, mini_for_guests, no, tool},
     probed, verdict, whole_run_on,
 };
 
@@ -180,5 +180,129 @@ async fn a_public_listing_is_no_open_door() {
     for id in ["token-none", "token-absent-stronger"] {
         let found = said(&front, id).await;
         assert_eq!(verdict(&found), "refuted token-refused +public-call", "{id}: {}", found.detail);
+    }
+}
+
+/// Carts: whoever shows no token is a guest with carts of their own, and a token that is none is refused. `shown` says
+/// whether a guest may also read what is not theirs.
+async fn carts(shown: bool) -> Front {
+    let (things, count): (Things, AtomicU64) = (Mutex::default(), AtomicU64::new(1));
+    let tools = json!([
+        tool("create_cart", &["name"]),
+        tool("get_cart", &["cart_id"]),
+        json!({"name": "list_offers", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}}),
+    ]);
+    mini_for_guests(tools, move |user, request| {
+        let mut things = things.lock().expect("no panic");
+        let id = argument(request, "cart_id").to_owned();
+        match request.tool() {
+            "create_cart" => {
+                let number = count.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let (id, name) = (format!("cart-{number:032x}"), argument(request, "name").to_owned());
+                things.insert(id.clone(), (user.to_owned(), name, String::new()));
+                data(json!({"cart_id": id}))
+            }
+            "list_offers" => data(json!({"offers": ["apples", "pears"]})),
+            "get_cart" => match things.get(&id) {
+                Some((owner, name, _)) if owner == user || (shown && user == "guest") => data(json!({"name": name})),
+                _ => no("no such cart"),
+            },
+            _ => no("no such tool"),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_guest_with_things_of_their_own_is_less_than_a_door_to_as() {
+    for (shown, severity) in [(false, "medium"), (true, "high")] {
+        let front = carts(shown).await;
+        for id in ["token-none", "token-absent-stronger"] {
+            let found = said(&front, id).await;
+            assert_eq!(verdict(&found), format!("confirmed no-token-needed {severity}"), "{id}: {}", found.detail);
+        }
+    }
+}
+
+/// A tool that answers with a digest of the id that it is given, for whatever there is.
+#[tokio::test]
+async fn a_digest_of_what_was_sent_is_no_secret_of_as() {
+    let (things, count): (Things, AtomicU64) = (Mutex::default(), AtomicU64::new(1));
+    let tools = json!([
+        tool("create_report", &["title"]),
+        tool("get_report", &["report_id"]),
+        tool("watch_report", &["report_id"]),
+    ]);
+    let front = mini(tools, false, move |user, request| {
+        let mut things = things.lock().expect("no panic");
+        let id = argument(request, "report_id").to_owned();
+        match (request.tool(), things.get(&id)) {
+            ("create_report", _) => {
+                let number = count.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                let id = format!("rep-{number:032x}");
+                things.insert(id.clone(), (user.to_owned(), argument(request, "title").to_owned(), String::new()));
+                data(json!({"report_id": id}))
+            }
+            ("get_report", Some((owner, title, _))) if owner == user => data(json!({"title": title})),
+            ("watch_report", Some(_)) => data(json!({"watching": true, "etag": crc32(&id)})),
+            _ => no("no such report"),
+        }
+    })
+    .await;
+
+    let found = said(&front, HANDLE).await;
+    assert!(verdict(&found).starts_with("refuted "), "{}: {}", verdict(&found), found.detail);
+}
+
+/// CRC-32 as everybody makes it, bit by bit.
+fn crc32(text: &str) -> String {
+    let mut sum = u32::MAX;
+    for byte in text.bytes() {
+        sum ^= u32::from(byte);
+        for _ in 0..8 {
+            sum = if sum & 1 == 1 { (sum >> 1) ^ 0xedb8_8320 } else { sum >> 1 };
+        }
+    }
+    format!("{:08x}", !sum)
+}
+
+/// What B asks for is thrown away, and counted.
+#[tokio::test]
+async fn what_is_thrown_away_and_counted_is_no_effect() {
+    for bound in [true, false] {
+        let (things, count): (Things, AtomicU64) = (Mutex::default(), AtomicU64::new(1));
+        let sums: Mutex<HashMap<String, [u64; 2]>> = Mutex::default();
+        let tools = json!([
+            tool("create_queue", &["title"]),
+            tool("get_queue", &["queue_id"]),
+            tool("push_queue", &["queue_id"]),
+        ]);
+        let front = mini(tools, false, move |user, request| {
+            let mut things = things.lock().expect("no panic");
+            let mut sums = sums.lock().expect("no panic");
+            let id = argument(request, "queue_id").to_owned();
+            match (request.tool(), things.get(&id).map(|(owner, ..)| owner == user)) {
+                ("create_queue", _) => {
+                    let number = count.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+                    let id = format!("que-{number:032x}");
+                    things.insert(id.clone(), (user.to_owned(), argument(request, "title").to_owned(), String::new()));
+                    data(json!({"queue_id": id}))
+                }
+                ("get_queue", Some(true)) => {
+                    let [pushed, rejected] = sums.get(&id).copied().unwrap_or_default();
+                    data(json!({"owner": user, "pushed": pushed, "rejected": rejected}))
+                }
+                ("push_queue", Some(is_own)) => {
+                    sums.entry(id).or_default()[usize::from(bound && !is_own)] += 1;
+                    data(json!({"queued": true}))
+                }
+                _ => no("no such queue"),
+            }
+        })
+        .await;
+
+        let found = said(&front, HANDLE).await;
+        let expected = if bound { "refuted " } else { "confirmed handle-not-bound medium" };
+        assert!(verdict(&found).starts_with(expected), "{bound}: {}: {}", verdict(&found), found.detail);
     }
 }

@@ -40,14 +40,30 @@ pub(crate) async fn mini(
     open: bool,
     call: impl Fn(&str, &Recorded) -> Act + Send + Sync + 'static,
 ) -> Front {
+    serve(tools, move |request: &Recorded| (open && request.is_listing()).then_some(""), call).await
+}
+
+/// The same where whoever shows no token is `guest`.
+pub(crate) async fn mini_for_guests(
+    tools: Value,
+    call: impl Fn(&str, &Recorded) -> Act + Send + Sync + 'static,
+) -> Front {
+    serve(tools, |_: &Recorded| Some("guest"), call).await
+}
+
+async fn serve(
+    tools: Value,
+    without_token: impl Fn(&Recorded) -> Option<&'static str> + Send + Sync + 'static,
+    call: impl Fn(&str, &Recorded) -> Act + Send + Sync + 'static,
+) -> Front {
     let behind = served("sound", Answers::Json).await;
     let url = behind.url();
     // Never asked: every answer is given in front of it.
     drop(behind);
     Front::of(&url, move |_, request: &Recorded| {
-        let user = match request.token() {
-            Some(user @ ("alice" | "bob")) => user,
-            None if open && request.is_listing() => "",
+        let user = match (request.token(), without_token(request)) {
+            (Some(user @ ("alice" | "bob")), _) => user,
+            (None, Some(user)) => user,
             _ => return Act::Status(401, vec![("www-authenticate", "Bearer".to_owned())]),
         };
         match request.method() {

@@ -4,9 +4,13 @@ use crate::{
     check::{Check, Level, Running},
     checks::{
         self,
-        handle::{self, handles::mint},
+        handle::{
+            self,
+            handles::{mint, use_handle},
+        },
     },
     cvss,
+    discovery::{Entry, Kind},
     identity::Who,
     owasp,
     target::Call,
@@ -151,10 +155,20 @@ async fn with_as_handle(trial: &mut Trial<'_, '_>) -> Result<Option<(Met, String
         ["served", "served", "served", "served"] => (Met::Served, entry),
         ["served", "refused", "served", "refused"] => {
             let own = soft(mint(trial, Who::Nobody, &kind).await)?;
-            (if matches!(own, Some(Ok(_))) { Met::Guest } else { Met::Neither }, entry)
+            let is_guest = matches!(own, Some(Ok(_))) && !is_b(trial, &kind, &entry).await?;
+            (if is_guest { Met::Guest } else { Met::Neither }, entry)
         }
         _ => (Met::Neither, entry),
     }))
+}
+
+/// Whether a caller without a token is taken for B: no guest, but somebody by default.
+async fn is_b(trial: &mut Trial<'_, '_>, kind: &Kind, entry: &str) -> Result<bool, Halt> {
+    let (Some(entry), Some(Ok(b))) = (Entry::parse(entry), soft(mint(trial, Who::B, kind).await)?) else {
+        return Ok(false);
+    };
+    let used = soft(use_handle(trial, "who-is-served", Who::Nobody, &entry, &b.handle).await)?;
+    Ok(used.is_some_and(|(answer, _)| b.marked(&answer).is_some()))
 }
 
 const MOST_LOOKS: usize = 2;
