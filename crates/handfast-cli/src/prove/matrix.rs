@@ -28,18 +28,18 @@ pub(super) struct Line {
     verdicts: Vec<Verdict>,
 }
 
-/// Probes every twin over these transports, as two users whom somebody named. Each transport has a thread of its own.
+/// Probes every twin over these transports, as two users whom somebody named. Each transport has two threads of its own.
 pub(super) async fn probed(transports: &[Transport]) -> Result<Vec<Line>, Failure> {
     let progress = Arc::new(Progress::start());
     let mut halves = Vec::new();
-    for &transport in transports {
+    for (&transport, part) in transports.iter().flat_map(|transport| (0..PARTS).map(move |part| (transport, part))) {
         let (done, half) = oneshot::channel();
         let progress = Arc::clone(&progress);
         // Nobody waits for it once nobody wants to know: an interrupted run ends at once.
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let lines = match runtime {
-                Ok(runtime) => runtime.block_on(over(transport, &progress)),
+                Ok(runtime) => runtime.block_on(over(transport, part, &progress)),
                 Err(error) => Err(Failure(error.to_string())),
             };
             let _ = done.send(lines);
@@ -50,12 +50,17 @@ pub(super) async fn probed(transports: &[Transport]) -> Result<Vec<Line>, Failur
     for half in halves {
         lines.extend(half.await.map_err(|_| Failure("a thread of the matrix ended early".to_owned()))??);
     }
+    let place = |line: &Line| {
+        let transport = transports.iter().position(|transport| *transport == line.transport);
+        (transport, handfast_twins::all().iter().position(|twin| twin.name == line.twin))
+    };
+    lines.sort_by_key(place);
     Ok(lines)
 }
 
 /// Several twins at once: most of the time is waiting.
-async fn over(transport: Transport, progress: &Progress) -> Result<Vec<Line>, Failure> {
-    let lines = stream::iter(handfast_twins::all()).map(|twin| {
+async fn over(transport: Transport, part: usize, progress: &Progress) -> Result<Vec<Line>, Failure> {
+    let lines = stream::iter(handfast_twins::all().iter().skip(part).step_by(PARTS)).map(|twin| {
         progress.say(&format!("matrix: {} over {}", twin.name, word(transport)));
         line(twin, transport)
     });
@@ -70,6 +75,7 @@ async fn line(twin: &'static Twin, transport: Transport) -> Result<Line, Failure
 }
 
 const AT_ONCE: usize = 8;
+const PARTS: usize = 2;
 
 /// What the twins take for tokens that were renewed, of another client and another tenant, whose time is over, for another server,
 /// and for the client itself.
