@@ -1,5 +1,7 @@
 //! What may stand in a report: no credential, and of a handle or state only so much that equal ones can be matched up.
 
+use std::collections::{BTreeMap, HashMap};
+
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::{
     Engine,
@@ -22,6 +24,10 @@ fn short_digest(value: &str) -> String {
 #[derive(Debug, Default, Clone)]
 pub struct Redactor {
     replacements: Vec<Replacement>,
+    /// Where they stand, by how they begin in lower case: a run learns thousands, and every text is searched for all of them.
+    by_start: HashMap<[u8; SHORTEST_SECRET], Vec<usize>>,
+    /// The length of the longest, in bytes.
+    longest: usize,
     /// Session ids, and what each is called.
     sessions: Vec<(String, String)>,
 }
@@ -32,6 +38,13 @@ struct Replacement {
     secret: String,
     shown: String,
     any_case: bool,
+}
+
+impl Replacement {
+    fn is_at(&self, at: usize, text: &str, lower: &str) -> bool {
+        let searched = if self.any_case { lower } else { text };
+        searched.as_bytes()[at..].starts_with(self.secret.as_bytes())
+    }
 }
 
 impl std::fmt::Debug for Replacement {
@@ -102,46 +115,54 @@ impl Redactor {
     fn add(&mut self, secret: &str, shown: String) {
         let length = secret.chars().count();
         let any_case = length >= SHORTEST_IN_ANY_CASE;
-        let secret = if any_case { secret.to_ascii_lowercase() } else { secret.to_owned() };
-        // The longest first: a state may contain a handle.
-        let at = self.replacements.partition_point(|known| known.secret.len() >= secret.len());
-        let mut as_long = self.replacements[..at].iter().rev().take_while(|known| known.secret.len() == secret.len());
-        if length < SHORTEST_SECRET || as_long.any(|known| known.secret == secret) {
+        let lower = secret.to_ascii_lowercase();
+        let Some(&start) = lower.as_bytes().first_chunk().filter(|_| length >= SHORTEST_SECRET) else { return };
+        let secret = if any_case { lower } else { secret.to_owned() };
+        let alike = self.by_start.entry(start).or_default();
+        if alike.iter().any(|at| self.replacements[*at].secret == secret) {
             return;
         }
-        self.replacements.insert(at, Replacement { secret, shown, any_case });
+        alike.push(self.replacements.len());
+        self.longest = self.longest.max(secret.len());
+        self.replacements.push(Replacement { secret, shown, any_case });
     }
 
     /// The text without secrets.
     pub fn text(&self, text: &str) -> String {
-        let (mut clean, mut lower) = (text.to_owned(), text.to_ascii_lowercase());
-        for known in &self.replacements {
-            // Only ASCII letters change: every place in the one is the same place in the other.
-            let searched = if known.any_case { &lower } else { &clean };
-            if !searched.contains(&known.secret) {
-                continue;
-            }
-            let (mut written, mut from) = (String::new(), 0);
-            for (at, found) in searched.match_indices(&known.secret) {
-                written.push_str(&clean[from..at]);
-                written.push_str(&known.shown);
-                from = at + found.len();
-            }
-            written.push_str(&clean[from..]);
-            lower = written.to_ascii_lowercase();
-            clean = written;
+        // Only ASCII letters change: every place in the one is the same place in the other.
+        let lower = text.to_ascii_lowercase();
+        let mut found: Vec<(usize, &Replacement)> = Vec::new();
+        for (at, start) in lower.as_bytes().windows(SHORTEST_SECRET).enumerate() {
+            let alike = self.by_start.get(start).into_iter().flatten().map(|known| &self.replacements[*known]);
+            found.extend(alike.filter(|known| known.is_at(at, text, &lower)).map(|known| (at, known)));
         }
+        // The longest first: a state may contain a handle.
+        found.sort_by_key(|(at, known)| (std::cmp::Reverse(known.secret.len()), *at));
+        let mut hidden: BTreeMap<usize, &Replacement> = BTreeMap::new();
+        for (at, known) in found {
+            let end = at + known.secret.len();
+            let is_free = hidden.range(..end).next_back().is_none_or(|(start, last)| start + last.secret.len() <= at);
+            if is_free {
+                hidden.insert(at, known);
+            }
+        }
+        let (mut clean, mut from) = (String::new(), 0);
+        for (at, known) in hidden {
+            clean.push_str(&text[from..at]);
+            clean.push_str(&known.shown);
+            from = at + known.secret.len();
+        }
+        clean.push_str(&text[from..]);
         clean
     }
 
     /// The text without secrets, at most `limit` characters of it.
     pub fn excerpt(&self, text: &str, limit: usize) -> String {
         // A long text is cut before it is searched, and what the cut may have split is dropped.
-        let longest = self.replacements.first().map_or(0, |known| known.secret.len());
-        let cut = text.floor_char_boundary(limit * 8 + 2 * longest);
+        let cut = text.floor_char_boundary(limit * 8 + 2 * self.longest);
         let mut clean = self.text(&text[..cut]);
         if cut < text.len() {
-            clean.truncate(clean.floor_char_boundary(clean.len().saturating_sub(longest)));
+            clean.truncate(clean.floor_char_boundary(clean.len().saturating_sub(self.longest)));
             clean.push('…');
         }
         let printable: String =
@@ -227,6 +248,20 @@ mod tests {
             let shown = redactor.text(&format!("you sent {echoed}."));
             assert!(shown.contains("[credential of A]") && !shown.to_lowercase().contains("9f31c07d55"), "{shown}");
         }
+    }
+
+    #[test]
+    fn the_longest_of_several_is_what_is_hidden() {
+        let mut redactor = Redactor::default();
+        redactor.hide("alice", "A");
+        redactor.shorten("alice-0123456789abcdef");
+        redactor.shorten("0123456789ab");
+        redactor.hide("xyZ", "B");
+        let (whole, part) = (fingerprint("alice-0123456789abcdef"), fingerprint("0123456789ab"));
+        let said = "\u{e4}alice-0123456789ABCDEF, 0123456789ab, alice, xyZ, xyz: \u{20ac}";
+        let shown = format!("\u{e4}{whole}, {part}, [credential of A], [credential of B], xyz: \u{20ac}");
+        assert_eq!(redactor.text(said), shown);
+        assert_eq!(redactor.text("al"), "al");
     }
 
     #[test]
