@@ -1,0 +1,34 @@
+//! The server behind, however it is reached: as one that speaks Streamable HTTP.
+
+use async_trait::async_trait;
+use axum_core::body::Body;
+use bytes::Bytes;
+use handfast::Caller;
+use http::{Request, Response};
+use thiserror::Error;
+
+/// A server behind the gateway. What it is asked and what it answers are requests and responses of Streamable HTTP, also
+/// where it is a child process that speaks on its standard input and output.
+#[async_trait]
+pub trait Upstream: Send + Sync {
+    /// Asks it. The body of the answer may be a stream that lasts; to drop it is to be no longer interested.
+    ///
+    /// # Errors
+    /// It cannot be reached, or it said nothing in time.
+    async fn ask(&self, caller: &Caller, request: Request<Bytes>) -> Result<Response<Body>, Down>;
+}
+
+/// Why the server behind has not answered. Never what it said.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum Down {
+    /// It could not be reached, or it broke off.
+    #[error("the server behind cannot be reached")]
+    Unreachable(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// It took too long.
+    #[error("the server behind said nothing in time")]
+    Late,
+    /// It has as much to do as it may have.
+    #[error("the server behind has no room for another caller")]
+    Full,
+}
