@@ -86,6 +86,7 @@ struct Master {
     mortal: bool,
     subjects: hmac::Key,
     objects: hmac::Key,
+    names: hmac::Key,
     states: Arc<aead::LessSafeKey>,
 }
 
@@ -315,6 +316,11 @@ impl Keys {
         self.0.iter().find(|master| master.id == id).map(|master| mac(&master.subjects, parts))
     }
 
+    /// The same under the name key of this id: what a server behind calls something is found again by it.
+    pub(crate) fn name_mac(&self, id: KeyId, parts: &[&[u8]]) -> Option<[u8; 32]> {
+        self.0.iter().find(|master| master.id == id).map(|master| mac(&master.names, parts))
+    }
+
     /// The same under the current object key: audit events name an object by it.
     pub(crate) fn object_mac(&self, parts: &[&[u8]]) -> [u8; 32] {
         mac(&self.0[0].objects, parts)
@@ -347,6 +353,7 @@ impl Master {
             mortal: false,
             subjects: hmac::Key::new(hmac::HMAC_SHA256, expand(b"subject").as_slice()),
             objects: hmac::Key::new(hmac::HMAC_SHA256, expand(b"object").as_slice()),
+            names: hmac::Key::new(hmac::HMAC_SHA256, expand(b"name").as_slice()),
             states: Arc::new(aead::LessSafeKey::new(state_key(&expand(b"request state")))),
         }
     }

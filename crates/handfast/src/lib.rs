@@ -72,6 +72,7 @@ mod handle;
 #[cfg(feature = "http")]
 pub mod http;
 mod keys;
+pub mod names;
 mod policy;
 mod record;
 mod refusal;
@@ -85,6 +86,7 @@ mod tally;
 mod text;
 #[cfg(feature = "tokens")]
 pub mod token;
+mod vault;
 #[cfg(feature = "verify")]
 pub mod verify;
 

@@ -50,6 +50,9 @@ pub enum MintError {
     /// The object's own authorization could not say.
     #[error("the authorization of the object cannot be reached")]
     AuthorityDown,
+    /// What the server behind calls its object is longer than a record can keep.
+    #[error("the name is too long: at most 1,000 bytes are kept")]
+    NameTooLong,
     /// The store could not keep it.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -68,6 +71,7 @@ impl MintError {
             Self::Scope(_) => Denial::UnknownScope,
             Self::TooManyScopes { .. } => Denial::MissingScope,
             Self::NotAuthorized => Denial::NotAuthorized,
+            Self::NameTooLong => Denial::Malformed,
             Self::AuthorityDown | Self::Store(_) | Self::Audit(_) => Denial::Unavailable,
         }
     }

@@ -20,7 +20,7 @@ pub use mint::{Grant, MintError, Minted};
 pub use resolve::{Need, Resolved};
 pub use revoke::Revoked;
 pub use text::Handle;
-use witness::Witness;
+pub(crate) use witness::Witness;
 
 use crate::{
     audit::{Action, AuditEvent, AuditSink},
@@ -134,8 +134,8 @@ pub struct Setup<A> {
 /// Mints, resolves and revokes handles. One for a server; share it behind an [`Arc`].
 pub struct Handles<A> {
     pub(crate) store: Arc<dyn Store>,
-    policy: Policy,
-    keys: Keys,
+    pub(crate) policy: Policy,
+    pub(crate) keys: Keys,
     authority: A,
     audit: Arc<dyn AuditSink>,
 }
@@ -158,13 +158,13 @@ impl<A> Handles<A> {
     }
 
     /// The caller's principal under one of the keys; `None` for an anonymous caller.
-    fn subject(&self, caller: &Caller, key: KeyId) -> Result<Option<SubjectKey>, Denial> {
+    pub(crate) fn subject(&self, caller: &Caller, key: KeyId) -> Result<Option<SubjectKey>, Denial> {
         let under = |principal| SubjectKey::of(principal, &self.keys, key).ok_or(Denial::UnknownKey);
         caller.principal().map(under).transpose()
     }
 
     /// An event about a call of this caller, to be completed as more is known.
-    fn event(&self, action: Action, caller: &Caller, object: &ObjectType) -> Witness<'_> {
+    pub(crate) fn event(&self, action: Action, caller: &Caller, object: &ObjectType) -> Witness<'_> {
         let event = AuditEvent {
             object_type: Some(object.clone()),
             subject: self.subject(caller, self.keys.current()).unwrap_or_default(),
@@ -184,7 +184,7 @@ impl<A> Handles<A> {
 /// The parts of the caller that the rules bind, as they are kept; an error where one of them is missing.
 ///
 /// A null partition key would put everybody without one into one partition.
-fn partition(caller: &Caller, subject: Option<SubjectKey>, rules: &Rules) -> Result<Partition, Denial> {
+pub(crate) fn partition(caller: &Caller, subject: Option<SubjectKey>, rules: &Rules) -> Result<Partition, Denial> {
     let (bound, tenant, client) = (rules.bound, caller.tenant(), caller.client());
     let missing = subject.is_none() || bound.tenant && tenant.is_none() || bound.client && client.is_none();
     if missing && !rules.bearer {

@@ -162,7 +162,7 @@ impl<A: ObjectAuthority> Handles<A> {
     }
 
     /// The caller as the record would have them: under the key that it was made under.
-    fn seen_by(&self, record: &Record, caller: &Caller, mine: Partition) -> Result<Partition, Denial> {
+    pub(crate) fn seen_by(&self, record: &Record, caller: &Caller, mine: Partition) -> Result<Partition, Denial> {
         match record.partition.subject {
             Some(SubjectKey { key, .. }) if key != self.keys.current() => {
                 Ok(Partition { subject: self.subject(caller, key)?, ..mine })

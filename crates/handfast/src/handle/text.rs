@@ -22,6 +22,11 @@ impl Handle {
         }))
     }
 
+    /// One that this server has made before, from where it was kept.
+    pub(crate) fn known(text: &str) -> Self {
+        Self(SecretText::new(text))
+    }
+
     /// The text itself, to be put into a tool's result.
     #[must_use]
     pub fn expose(&self) -> &str {

@@ -9,18 +9,18 @@ use crate::{
 };
 
 /// The event of a call that has not ended yet.
-pub(super) struct Witness<'a> {
+pub(crate) struct Witness<'a> {
     audit: &'a dyn AuditSink,
     event: Option<AuditEvent>,
 }
 
 impl<'a> Witness<'a> {
-    pub(super) fn of(event: AuditEvent, audit: &'a dyn AuditSink) -> Self {
+    pub(crate) fn of(event: AuditEvent, audit: &'a dyn AuditSink) -> Self {
         Self { audit, event: Some(event) }
     }
 
     /// Keeps the event, with what came of the call.
-    pub(super) fn keep(mut self, denial: Option<Denial>) -> Result<(), AuditError> {
+    pub(crate) fn keep(mut self, denial: Option<Denial>) -> Result<(), AuditError> {
         self.denial = denial;
         self.event.take().map_or(Ok(()), |event| self.audit.record(&event))
     }

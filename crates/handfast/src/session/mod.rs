@@ -26,11 +26,11 @@ use crate::{
     handle::{decide::same_subject, text},
     keys::Keys,
     policy::Prefix,
-    record::{Digest, Key, NewRecord, Object, ObjectVersion, Partition, Record, SubjectKey},
-    seal::{RequestDigest, Sealer, SealerOptions, StateContext},
+    record::{Digest, Key, NewRecord, Object, ObjectRef, ObjectVersion, Partition, Record, SubjectKey},
     secret::SecretText,
     store::{Found, Selector, Store},
     tally,
+    vault::Vault,
 };
 
 /// Decides about every request of a server with sessions: who may begin, use and end one.
@@ -40,7 +40,7 @@ pub struct SessionAuthority {
     audience: Audience,
     audit: Arc<dyn AuditSink>,
     options: SessionOptions,
-    sealer: Sealer,
+    vault: Vault,
     prefix: Prefix,
 }
 
@@ -139,12 +139,9 @@ impl SessionAuthority {
     #[must_use]
     pub fn new(setup: SessionSetup) -> Self {
         let SessionSetup { store, keys, audience, audit, options } = setup;
-        let lifetime = options.lifetime.saturating_add(Duration::from_secs(3600));
-        // The store's clock says when a session ends, and no seal ends before that.
-        let sealed = SealerOptions { lifetime, all_rounds: lifetime, ..SealerOptions::default() };
-        let sealer = Sealer::with(keys.clone(), audience.clone(), sealed);
+        let vault = Vault::new(&keys, &audience, options.lifetime);
         let prefix = Prefix::new(PREFIX).expect("it is one");
-        Self { store, keys, audience, audit, options, sealer, prefix }
+        Self { store, keys, audience, audit, options, vault, prefix }
     }
 
     /// Whether this caller has a token for this server: the first of the two predicates.
@@ -244,11 +241,7 @@ impl SessionAuthority {
         let record = NewRecord {
             digest,
             partition: self.partition(caller)?,
-            object: Object {
-                kind: parsed(KIND)?,
-                reference: reference.parse().map_err(|_| SessionDenial::Unusable)?,
-                version: ObjectVersion::unversioned(),
-            },
+            object: Object { kind: parsed(KIND)?, reference, version: ObjectVersion::unversioned() },
             scopes: ScopeSet::new([KIND]).map_err(|_| SessionDenial::Unavailable)?,
             policy: parsed(KIND)?,
             lifetime: self.options.lifetime,
@@ -287,7 +280,7 @@ impl SessionAuthority {
     async fn found(&self, caller: &Caller, shown: &str) -> Result<Session, SessionRefused> {
         let digest = self.parse(shown).ok_or(SessionDenial::Malformed)?;
         let record = self.checked(caller, digest).await?;
-        let inner = self.opened(digest, record.object.reference.as_str())?;
+        let inner = self.opened(digest, &record.object.reference)?;
         Ok(Session { digest, inner })
     }
 
@@ -364,7 +357,7 @@ impl SessionAuthority {
     }
 
     /// The id of the server behind, as the store keeps it: good for this session alone.
-    fn sealed(&self, digest: Digest, inner: Option<&str>) -> Result<String, SessionRefused> {
+    fn sealed(&self, digest: Digest, inner: Option<&str>) -> Result<ObjectRef, SessionRefused> {
         let state = match inner {
             // "The session ID MUST only contain visible ASCII characters (ranging from 0x21 to 0x7E)."
             Some(id)
@@ -375,18 +368,13 @@ impl SessionAuthority {
             Some(_) => return Err(SessionDenial::Unusable.into()),
             None => Vec::new(),
         };
-        let (nobody, name) = (Caller::anonymous(), digest.to_string());
-        let context = StateContext { caller: &nobody, request: &RequestDigest::resource(&name) };
-        let envelope = self.sealer.seal(&state, &[], &context).map_err(|_| SessionDenial::Unavailable)?;
-        Ok(envelope.expose().to_owned())
+        self.vault.keep(digest, &state).ok_or_else(|| SessionDenial::Unavailable.into())
     }
 
-    fn opened(&self, digest: Digest, reference: &str) -> Result<Option<SecretText>, SessionRefused> {
-        let (nobody, name) = (Caller::anonymous(), digest.to_string());
-        let context = StateContext { caller: &nobody, request: &RequestDigest::resource(&name) };
+    fn opened(&self, digest: Digest, reference: &ObjectRef) -> Result<Option<SecretText>, SessionRefused> {
         // Its key is gone, or it is not of this session: then the way to the server behind is lost.
-        let opened = self.sealer.open(reference, &context).map_err(|_| SessionDenial::Lost)?.replayable();
-        match opened.bytes().split_first() {
+        let opened = self.vault.take(digest, reference).ok_or(SessionDenial::Lost)?;
+        match opened.split_first() {
             Some((&INNER, id)) => {
                 let id = std::str::from_utf8(id).map_err(|_| SessionDenial::Lost)?;
                 Ok(Some(SecretText::new(id)))
