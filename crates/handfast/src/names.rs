@@ -6,7 +6,7 @@
 //!
 //! ```
 //! # use std::sync::Arc;
-//! # use handfast::{clock::SystemClock, names::{Names, NamesSetup}, store::MemoryStore, *};
+//! # use handfast::{clock::SystemClock, names::{Form, Names, NamesSetup}, store::MemoryStore, *};
 //! # tokio::runtime::Runtime::new()?.block_on(async {
 //! let policy = Policy::from_toml(r#"
 //!     version = "1"
@@ -28,11 +28,11 @@
 //! let caller = |subject| Principal::new("https://id.example".parse()?, subject).map(Caller::trusted);
 //! let (alice, bob) = (caller("alice")?, caller("bob")?);
 //!
-//! let shown = names.conceal(&alice, &"basket".parse()?, "17").await?;
+//! let shown = names.conceal(&alice, &"basket".parse()?, "17", Form::Text).await?;
 //! assert_eq!(names.reveal(&alice, shown.handle().expose()).await?.inner().expose(), "17");
 //! assert!(names.reveal(&bob, shown.handle().expose()).await.is_err());
 //!
-//! let told = names.conceal(&bob, &"basket".parse()?, "17").await?;
+//! let told = names.conceal(&bob, &"basket".parse()?, "17", Form::Text).await?;
 //! assert!(!told.is_own() && names.reveal(&bob, told.handle().expose()).await.is_err());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
@@ -118,11 +118,21 @@ impl Concealed {
     }
 }
 
+/// How the server behind writes a name in JSON. The same name in the other form is the same name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// As a string.
+    Text,
+    /// As a number.
+    Number,
+}
+
 /// A name that was revealed to its owner.
 #[derive(Debug)]
 pub struct Revealed {
     kind: ObjectType,
     inner: SecretText,
+    form: Form,
 }
 
 impl Revealed {
@@ -136,6 +146,12 @@ impl Revealed {
     #[must_use]
     pub fn inner(&self) -> &SecretText {
         &self.inner
+    }
+
+    /// How the server behind wrote it when it was first concealed.
+    #[must_use]
+    pub fn form(&self) -> Form {
+        self.form
     }
 }
 
@@ -178,8 +194,14 @@ impl Names {
     /// # Errors
     /// The caller lacks what the policy binds, the policy knows no such kind, the name is too long, or the store or the
     /// audit cannot keep it. Nothing may be shown then.
-    pub async fn conceal(&self, caller: &Caller, kind: &ObjectType, inner: &str) -> Result<Concealed, MintError> {
-        let answer = self.try_conceal(caller, kind, inner).await;
+    pub async fn conceal(
+        &self,
+        caller: &Caller,
+        kind: &ObjectType,
+        inner: &str,
+        form: Form,
+    ) -> Result<Concealed, MintError> {
+        let answer = self.try_conceal(caller, kind, (inner, form)).await;
         // What the caller has been shown before is no event.
         let denial = match &answer {
             Ok((_, News::Known)) => None,
@@ -196,7 +218,12 @@ impl Names {
         Ok(Concealed { handle, own: news != News::Foreign })
     }
 
-    async fn try_conceal(&self, caller: &Caller, kind: &ObjectType, inner: &str) -> Result<(Handle, News), MintError> {
+    async fn try_conceal(
+        &self,
+        caller: &Caller,
+        kind: &ObjectType,
+        (inner, form): (&str, Form),
+    ) -> Result<(Handle, News), MintError> {
         let rules = self.handles.policy.rules(kind).ok_or_else(|| MintError::ObjectType(kind.clone()))?;
         let subject = self.handles.subject(caller, self.handles.keys.current()).unwrap_or_default();
         let partition = partition(caller, subject, rules).map_err(|_| MintError::IdentityIncomplete(kind.clone()))?;
@@ -207,7 +234,7 @@ impl Names {
                 Claimed::Own(handle) => return Ok((handle, News::Known)),
                 Claimed::Free => {}
             }
-            if let Some(handle) = self.claim(rules, &partition, &claims, inner).await? {
+            if let Some(handle) = self.claim(rules, &partition, &claims, (inner, form)).await? {
                 return Ok((handle, News::Minted));
             }
         }
@@ -273,14 +300,18 @@ impl Names {
         rules: &Rules,
         partition: &Partition,
         claims: &[Digest],
-        inner: &str,
+        (inner, form): (&str, Form),
     ) -> Result<Option<Handle>, MintError> {
         let store = &self.handles.store;
         let handle = Handle::random(rules.prefix.as_ref());
+        let version = match form {
+            Form::Text => ObjectVersion::unversioned(),
+            Form::Number => NUMBER.parse().map_err(|_| MintError::NameTooLong)?,
+        };
         let record = |digest, partition, kind: ObjectType, reference, idle| NewRecord {
             digest,
             partition,
-            object: Object { kind, reference, version: ObjectVersion::unversioned() },
+            object: Object { kind, reference, version: version.clone() },
             scopes: self.scopes.clone(),
             policy: self.handles.policy.version().clone(),
             lifetime: rules.lifetime,
@@ -323,7 +354,8 @@ impl Names {
         let digest = Digest::of(presented);
         let inner = self.vault.take(digest, &named.reference).ok_or_else(lost)?;
         let inner = String::from_utf8(inner).map_err(|_| lost())?;
-        Ok(Revealed { kind: need.object.clone(), inner: SecretText::new(inner) })
+        let form = if named.version.as_str() == NUMBER { Form::Number } else { Form::Text };
+        Ok(Revealed { kind: need.object.clone(), inner: SecretText::new(inner), form })
     }
 }
 
@@ -371,8 +403,8 @@ struct Whatever;
 impl ObjectAuthority for Whatever {
     type Object = ();
 
-    async fn load(&self, _: &Object) -> Result<Option<Loaded<()>>, BackendDown> {
-        Ok(Some(Loaded { object: (), version: ObjectVersion::unversioned() }))
+    async fn load(&self, object: &Object) -> Result<Option<Loaded<()>>, BackendDown> {
+        Ok(Some(Loaded { object: (), version: object.version.clone() }))
     }
 
     async fn authorize(&self, _: Asked<'_, ()>) -> Result<(), NotAuthorized> {
@@ -384,5 +416,7 @@ impl ObjectAuthority for Whatever {
 const USE: &str = "use";
 /// Of what type the records are that say whose a name is.
 const CLAIM: &str = "name";
+/// The version of what the server behind names by a number.
+const NUMBER: &str = "number";
 /// How often it is tried to be the first, or to learn who was.
 const MOST_TRIES: usize = 4;

@@ -7,7 +7,7 @@ use handfast::{
     Caller, ClientId, DangerousNoAudit, Denial, Keys, MintError, ObjectType, Policy, Principal, Reason, Receipt,
     Tenant, Why,
     clock::ManualClock,
-    names::{Names, NamesError, NamesSetup},
+    names::{Form, Names, NamesError, NamesSetup},
     store::{MemoryStore, Selector, SqliteOptions, SqliteStore, Store},
 };
 
@@ -75,7 +75,7 @@ fn kind(name: &str) -> ObjectType {
 }
 
 async fn shown(names: &Names, caller: &Caller, inner: &str) -> (String, bool) {
-    let shown = names.conceal(caller, &kind("basket"), inner).await.expect("concealed");
+    let shown = names.conceal(caller, &kind("basket"), inner, Form::Text).await.expect("concealed");
     (shown.handle().expose().to_owned(), shown.is_own())
 }
 
@@ -121,19 +121,30 @@ async fn whoever_is_not_the_owner_in_one_respect_gets_nothing() {
 async fn kinds_are_kept_apart_and_bound_as_their_rules_say() {
     let Scene { names, .. } = scene();
     let basket = shown(&names, &alice(), "17").await.0;
-    let order = names.conceal(&bob(), &kind("order"), "17").await.expect("concealed");
+    let order = names.conceal(&bob(), &kind("order"), "17", Form::Text).await.expect("concealed");
     assert!(order.is_own(), "another kind of object may have the same name");
     let order = order.handle().expose();
     assert_eq!(revealed(&names, &bob(), order).await.as_deref(), Ok("17"));
     assert_eq!(revealed(&names, &caller("bob", "phone", "globex"), order).await.as_deref(), Ok("17"));
     let swapped = basket.replacen("basket_", "order_", 1);
     assert_eq!(revealed(&names, &alice(), &swapped).await, Err(Denial::Unknown));
-    let none = names.conceal(&alice(), &kind("note"), "17").await.expect_err("no such kind");
+    let none = names.conceal(&alice(), &kind("note"), "17", Form::Text).await.expect_err("no such kind");
     assert!(matches!(none, MintError::ObjectType(_)));
-    let nobody = names.conceal(&Caller::anonymous(), &kind("basket"), "1").await.expect_err("nobody");
+    let nobody = names.conceal(&Caller::anonymous(), &kind("basket"), "1", Form::Text).await.expect_err("nobody");
     assert!(matches!(nobody, MintError::IdentityIncomplete(_)));
-    let long = names.conceal(&alice(), &kind("basket"), &"x".repeat(5000)).await.expect_err("too long");
+    let long = names.conceal(&alice(), &kind("basket"), &"x".repeat(5000), Form::Text).await.expect_err("too long");
     assert!(matches!(long, MintError::NameTooLong), "{long:?}");
+}
+
+#[tokio::test]
+async fn a_number_is_remembered_as_one() {
+    let Scene { names, .. } = scene();
+    let order = kind("order");
+    let shown = names.conceal(&alice(), &order, "17", Form::Number).await.expect("concealed");
+    let again = names.conceal(&alice(), &order, "17", Form::Text).await.expect("concealed");
+    assert_eq!(shown.handle(), again.handle(), "in a sentence it is the same name");
+    let revealed = names.reveal(&alice(), again.handle().expose()).await.expect("revealed");
+    assert_eq!((revealed.inner().expose(), revealed.form(), revealed.kind()), ("17", Form::Number, &order));
 }
 
 #[tokio::test]
