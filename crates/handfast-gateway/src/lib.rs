@@ -1,4 +1,25 @@
 //! A reverse proxy in front of an MCP server that nobody can change: its handles, states and sessions are worth nothing to
 //! anybody but their owner, and an honest client and an honest server notice nothing.
+//!
+//! A request goes through these files, in this order: `admit` (bounds, headers that agree with the body), `reveal` (handles
+//! and states of ours become those of the server behind), `upstream` (it is asked), `conceal` (its handles and states become
+//! ours). Who calls is settled before all that, by the layers of [`handfast::http`].
 
+mod admit;
+mod conceal;
+mod events;
+mod gateway;
+mod respond;
+mod reveal;
+mod rules;
+mod schemas;
+mod serve;
+mod states;
+mod template;
 pub mod upstream;
+mod who;
+
+pub use gateway::{Gateway, Options, Setup};
+pub use rules::{Defaults, Kind, Rules, RulesError};
+pub use serve::{Listening, serve};
+pub use who::{App, Who};

@@ -348,11 +348,25 @@ impl Names {
         // What begins like none of them is refused as any other malformed one.
         let known = self.needs.iter().find(|(prefix, _)| presented.starts_with(prefix));
         let (_, need) = known.unwrap_or(&self.needs[0]);
+        self.revealed(caller, presented, need).await
+    }
+
+    /// The same where only an object of this kind will do.
+    ///
+    /// # Errors
+    /// As of [`Names::reveal`].
+    pub async fn reveal_as(&self, caller: &Caller, kind: &ObjectType, presented: &str) -> Result<Revealed, Refused> {
+        match self.needs.iter().find(|(_, need)| need.object == *kind) {
+            Some((_, need)) => self.revealed(caller, presented, need).await,
+            None => Err(Refused::new(Denial::UnknownScope, kind, None)),
+        }
+    }
+
+    async fn revealed(&self, caller: &Caller, presented: &str, need: &Need) -> Result<Revealed, Refused> {
         let resolved = self.handles.resolve(caller, presented, need).await?;
         let named = resolved.named();
         let lost = || Refused::new(Denial::UnknownKey, &need.object, self.handles.policy.rules(&need.object));
-        let digest = Digest::of(presented);
-        let inner = self.vault.take(digest, &named.reference).ok_or_else(lost)?;
+        let inner = self.vault.take(Digest::of(presented), &named.reference).ok_or_else(lost)?;
         let inner = String::from_utf8(inner).map_err(|_| lost())?;
         let form = if named.version.as_str() == NUMBER { Form::Number } else { Form::Text };
         Ok(Revealed { kind: need.object.clone(), inner: SecretText::new(inner), form })

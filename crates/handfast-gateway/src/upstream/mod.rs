@@ -1,11 +1,15 @@
 //! The server behind, however it is reached: as one that speaks Streamable HTTP.
 
+mod http;
+
+use ::http::{Request, Response};
 use async_trait::async_trait;
 use axum_core::body::Body;
 use bytes::Bytes;
 use handfast::Caller;
-use http::{Request, Response};
 use thiserror::Error;
+
+pub use self::http::{HttpUpstream, Identity, NoUpstream};
 
 /// A server behind the gateway. What it is asked and what it answers are requests and responses of Streamable HTTP, also
 /// where it is a child process that speaks on its standard input and output.
