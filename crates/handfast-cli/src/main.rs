@@ -1,6 +1,6 @@
 //! `handfast`: argument parsing and wiring, nothing else.
 #![cfg_attr(
-    not(all(feature = "probe", feature = "twins", feature = "handles")),
+    not(all(feature = "probe", feature = "twins", feature = "handles", feature = "gateway")),
     allow(dead_code, reason = "what the commands that are left out would have used")
 )]
 
@@ -12,6 +12,8 @@ mod catalogue;
 mod cxg;
 #[cfg(feature = "probe")]
 mod discover;
+#[cfg(feature = "gateway")]
+mod gateway;
 #[cfg(feature = "handles")]
 mod handles;
 mod input;
@@ -75,6 +77,9 @@ enum Command {
     /// Stand in for the published check of the same purpose: its arguments, variables and output
     #[cfg(feature = "probe")]
     Cxg(cxg::Args),
+    /// Stand in front of a server that nobody can change, and make its handles, states and sessions their owner's alone
+    #[cfg(feature = "gateway")]
+    Gateway(gateway::Args),
     /// Look after a store of handles: list, revoke, purge, verify
     #[cfg(feature = "handles")]
     Handles(handles::Args),
@@ -112,6 +117,8 @@ fn runtime(command: &Command) -> std::io::Result<tokio::runtime::Runtime> {
     let mut builder = match command {
         #[cfg(feature = "handles")]
         Command::Handles(args) if handles::races(args) => Builder::new_multi_thread(),
+        #[cfg(feature = "gateway")]
+        Command::Gateway(_) => Builder::new_multi_thread(),
         _ => Builder::new_current_thread(),
     };
     builder.enable_all().build()
@@ -119,6 +126,11 @@ fn runtime(command: &Command) -> std::io::Result<tokio::runtime::Runtime> {
 
 /// Runs a command until it ends or a person ends it; then everything that it started is dropped, and thereby ended.
 async fn interruptible(command: Command) -> ExitCode {
+    // It ends in good order by itself.
+    #[cfg(feature = "gateway")]
+    if matches!(command, Command::Gateway(_)) {
+        return run(command).await;
+    }
     #[cfg(feature = "twins")]
     let serves = matches!(command, Command::Twin(_) | Command::Issuer(_));
     #[cfg(not(feature = "twins"))]
@@ -167,6 +179,8 @@ async fn run(command: Command) -> ExitCode {
         Command::Checks(args) => catalogue::run(&args),
         #[cfg(feature = "probe")]
         Command::Cxg(args) => cxg::run(args).await,
+        #[cfg(feature = "gateway")]
+        Command::Gateway(args) => gateway::run(args).await,
         #[cfg(feature = "handles")]
         Command::Handles(args) => handles::run(args).await,
         #[cfg(feature = "handles")]

@@ -5,13 +5,16 @@
 //! and states of ours become those of the server behind), `upstream` (it is asked), `conceal` (its handles and states become
 //! ours). Who calls is settled before all that, by the layers of [`handfast::http`].
 
+mod admin;
 mod admit;
 mod conceal;
+pub mod config;
 mod events;
 mod gateway;
 mod respond;
 mod reveal;
 mod rules;
+mod run;
 mod schemas;
 mod serve;
 mod states;
@@ -21,5 +24,6 @@ mod who;
 
 pub use gateway::{Gateway, Options, Setup};
 pub use rules::{Defaults, Kind, Rules, RulesError};
+pub use run::{NotStarted, Reloader, Running};
 pub use serve::{Listening, serve};
 pub use who::{App, Who};

@@ -9,7 +9,10 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::{
+    net::TcpListener,
+    sync::{Semaphore, watch},
+};
 
 use crate::who::App;
 
@@ -37,19 +40,19 @@ impl Default for Listening {
     }
 }
 
-/// Serves until `ends`, and then lets running requests end.
+/// Serves the newest of `apps` until `ends`, and then lets running requests end.
 ///
 /// # Errors
 /// The listener is of no more use.
 pub async fn serve(
     listener: TcpListener,
-    app: App,
+    apps: watch::Receiver<App>,
     listening: Listening,
     ends: impl Future<Output = ()>,
 ) -> std::io::Result<()> {
     let graceful = GracefulShutdown::new();
     let room = Arc::new(Semaphore::new(listening.most_connections));
-    let (app, path): (Arc<App>, Arc<str>) = (Arc::new(app), listening.path.clone().into());
+    let path: Arc<str> = listening.path.clone().into();
     tokio::pin!(ends);
     loop {
         let accepted = tokio::select! {
@@ -68,9 +71,10 @@ pub async fn serve(
         };
         let Ok(place) = room.clone().try_acquire_owned() else { continue };
         let _ = stream.set_nodelay(true);
-        let (app, path) = (app.clone(), path.clone());
+        let (apps, path) = (apps.clone(), path.clone());
         let service = service_fn(move |request: Request<Incoming>| {
-            let (app, path) = (app.clone(), path.clone());
+            // Each request is answered by the rules of its time.
+            let (app, path) = (apps.borrow().clone(), path.clone());
             async move { Ok::<_, std::convert::Infallible>(answer(&app, &path, request).await) }
         });
         let connection = http1::Builder::new()

@@ -78,7 +78,8 @@ impl Parts {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
         let (ends, ended) = oneshot::channel::<()>();
-        tokio::spawn(serve(listener, app, Listening::default(), async { drop(ended.await) }));
+        let (_, apps) = tokio::sync::watch::channel(app);
+        tokio::spawn(serve(listener, apps, Listening::default(), async { drop(ended.await) }));
         Running { url, _ends: ends }
     }
 }

@@ -10,13 +10,17 @@ use jsonwebtoken::{
     DecodingKey,
     jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse},
 };
+use reqwest::Url;
 use serde_json::Value;
 
 use super::{
     Algorithm, FetchError, TokenDenial,
     fetch::{self, Address, NoAnswer},
 };
-use crate::clock::{Timestamp, later};
+use crate::{
+    caller::Issuer,
+    clock::{Timestamp, later},
+};
 
 /// How long keys are used before the issuer is asked again.
 const FRESH: Duration = Duration::from_secs(5 * 60);
@@ -36,9 +40,19 @@ const MOST_KEYS: usize = 100;
 pub struct Jwks(Arc<Shared>);
 
 struct Shared {
-    address: Option<Address>,
+    source: Source,
     known: RwLock<Arc<Known>>,
     asking: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// Where keys come from.
+enum Source {
+    /// They are as they are.
+    Nowhere,
+    /// This address.
+    At(Address),
+    /// The address that the issuer names in its metadata, which are at one of these.
+    Issuer(Issuer, Vec<Address>),
 }
 
 /// What is known of the issuer's keys.
@@ -62,7 +76,25 @@ impl Jwks {
     /// # Errors
     /// It is neither.
     pub fn at(url: &str) -> Result<Self, FetchError> {
-        Ok(Self::of(Some(Address::new(url)?), Known::default()))
+        Ok(Self::of(Source::At(Address::new(url)?), Known::default()))
+    }
+
+    /// Keys of this issuer, wherever its metadata say that they are (RFC 8414, or OpenID Connect Discovery).
+    ///
+    /// # Errors
+    /// The issuer's name is not a URL that begins with `https`, or `http` on this machine.
+    pub fn of_issuer(issuer: &Issuer) -> Result<Self, FetchError> {
+        let name = issuer.as_str().trim_end_matches('/');
+        let url = Url::parse(name).map_err(|error| FetchError::NotAUrl(name.to_owned(), error.to_string()))?;
+        let (origin, path) = (url.origin().ascii_serialization(), url.path().trim_end_matches('/'));
+        // "by inserting a well-known URI string between the host component and the path component", and in the older way.
+        let places = [
+            format!("{origin}/.well-known/oauth-authorization-server{path}"),
+            format!("{origin}/.well-known/openid-configuration{path}"),
+            format!("{name}/.well-known/openid-configuration"),
+        ];
+        let places = places.iter().map(|place| Address::new(place)).collect::<Result<_, _>>()?;
+        Ok(Self::of(Source::Issuer(issuer.clone(), places), Known::default()))
     }
 
     /// The keys of this set, as JSON, for ever. What is no key that could verify a token is left out.
@@ -71,11 +103,11 @@ impl Jwks {
     /// There is no such key in it.
     pub fn fixed(set: &str) -> Result<Self, FetchError> {
         let keys = read(set.as_bytes()).filter(|keys| !keys.is_empty()).ok_or(FetchError::NoKeys)?;
-        Ok(Self::of(None, Known { keys: keys.into(), fetched: Some(Timestamp::MAX), asked: None }))
+        Ok(Self::of(Source::Nowhere, Known { keys: keys.into(), fetched: Some(Timestamp::MAX), asked: None }))
     }
 
-    fn of(address: Option<Address>, known: Known) -> Self {
-        Self(Arc::new(Shared { address, known: RwLock::new(Arc::new(known)), asking: Arc::default() }))
+    fn of(source: Source, known: Known) -> Self {
+        Self(Arc::new(Shared { source, known: RwLock::new(Arc::new(known)), asking: Arc::default() }))
     }
 
     /// The key of this id, for this algorithm. Without an id there must be only one that it could be.
@@ -122,16 +154,16 @@ impl Jwks {
 impl Shared {
     /// Asks the issuer, unless it was asked a moment ago.
     async fn ask(&self, now: Timestamp) -> Result<(), NoAnswer> {
-        let Some(address) = &self.address else { return Ok(()) };
+        if matches!(self.source, Source::Nowhere) {
+            return Ok(());
+        }
         let known = self.known();
         if known.asked.is_some_and(|asked| later(asked, REST) > now) {
             return Ok(());
         }
         self.set(Known { asked: Some(now), ..(*known).clone() });
-        let asked = fetch::answer(address.get()).await;
-        let keys = asked.and_then(|json| read(&json).ok_or_else(|| NoAnswer::new("it answers no set of keys")));
-        let keys = keys.inspect_err(|why| {
-            tracing::warn!(target: "handfast", at = %address, %why, "the issuer's keys cannot be fetched");
+        let keys = self.source.keys().await.inspect_err(|why| {
+            tracing::warn!(target: "handfast", at = %self.source, %why, "the issuer's keys cannot be fetched");
         })?;
         self.set(Known { keys: keys.into(), fetched: Some(now), asked: Some(now) });
         Ok(())
@@ -143,6 +175,51 @@ impl Shared {
 
     fn set(&self, known: Known) {
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(known);
+    }
+}
+
+impl Source {
+    /// What is published there now.
+    async fn keys(&self) -> Result<Vec<Published>, NoAnswer> {
+        let set = match self {
+            Self::Nowhere => return Ok(Vec::new()),
+            Self::At(address) => fetch::answer(address.get()).await?,
+            Self::Issuer(issuer, places) => fetch::answer(named(issuer, places).await?.get()).await?,
+        };
+        read(&set).ok_or_else(|| NoAnswer::new("it answers no set of keys"))
+    }
+}
+
+/// Where the issuer says that its keys are.
+async fn named(issuer: &Issuer, places: &[Address]) -> Result<Address, NoAnswer> {
+    let mut why = NoAnswer::new("it has no metadata");
+    for place in places {
+        let json = match fetch::answer(place.get()).await {
+            Ok(json) => json,
+            Err(error) => {
+                why = error;
+                continue;
+            }
+        };
+        let metadata: Value = serde_json::from_slice(&json).map_err(|_| NoAnswer::new("its metadata are not JSON"))?;
+        // "The issuer value returned MUST be identical to the authorization server's issuer identifier value".
+        if metadata.get("issuer").and_then(Value::as_str) != Some(issuer.as_str()) {
+            return Err(NoAnswer::new("its metadata are of another issuer"));
+        }
+        let keys = metadata.get("jwks_uri").and_then(Value::as_str);
+        let keys = keys.ok_or_else(|| NoAnswer::new("its metadata name no keys"))?;
+        return Address::new(keys).map_err(|error| NoAnswer::new(error.to_string()));
+    }
+    Err(why)
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nowhere => out.write_str("nowhere"),
+            Self::At(address) => address.fmt(out),
+            Self::Issuer(issuer, _) => issuer.fmt(out),
+        }
     }
 }
 
