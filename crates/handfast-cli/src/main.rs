@@ -10,6 +10,8 @@ mod address;
 mod catalogue;
 #[cfg(feature = "probe")]
 mod cxg;
+#[cfg(feature = "demo")]
+mod demo;
 #[cfg(feature = "probe")]
 mod discover;
 #[cfg(feature = "gateway")]
@@ -53,6 +55,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
 enum Command {
+    /// See it all at once: a flawed server, the probe, the gateway in front of the server, and the probe once more
+    #[cfg(feature = "demo")]
+    Demo(demo::Args),
     /// Test a server: two identities, one mutation, controls that could have said no
     #[cfg(feature = "probe")]
     Probe(probe::Args),
@@ -163,6 +168,8 @@ pub(crate) async fn interrupted() {
 
 async fn run(command: Command) -> ExitCode {
     let ended = match command {
+        #[cfg(feature = "demo")]
+        Command::Demo(args) => demo::run(args).await,
         #[cfg(feature = "probe")]
         Command::Probe(args) => probe::run(args).await,
         #[cfg(feature = "probe")]
