@@ -51,7 +51,7 @@ impl Conceal<'_> {
         }
         let mut state = None;
         if let (Some(round), Some(result)) = (self.round, result) {
-            state = self.states.seal(self.caller, round, result)?.map(|sealed| (sealed, result));
+            state = self.states.seal(self.caller, round, result, text)?.map(|sealed| (sealed, result));
         }
         let mut pass = Pass { known: Some(&*self.known), found: Vec::new() };
         self.walk(&node, text, &mut pass, &mut changes, 0);

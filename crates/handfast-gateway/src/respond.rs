@@ -15,6 +15,8 @@ pub(crate) enum Rejection {
     State,
     /// A handle that is not the caller's, or not a handle.
     Handle(String),
+    /// The server asks what the client has not said that it can be asked: these capabilities are missing.
+    Undeclared(Value),
     /// A tool that no rule knows, where only such may be called.
     NoRule,
     /// The store does not answer: nothing was done.
@@ -53,6 +55,7 @@ impl Rejection {
             Self::Protocol(status, ..) => *status,
             // "Errors about the request's contents are the protocol's, not the transport's."
             Self::State | Self::Handle(_) | Self::NoRule => StatusCode::OK,
+            Self::Undeclared(_) => StatusCode::BAD_REQUEST,
             Self::Store => StatusCode::SERVICE_UNAVAILABLE,
             Self::Upstream(_) => StatusCode::BAD_GATEWAY,
         }
@@ -70,6 +73,11 @@ impl Rejection {
             Self::Handle(told) => error(meta::INVALID_PARAMS, told),
             Self::State => error(StateRefused::CODE.into(), StateRefused::MESSAGE),
             Self::NoRule => error(meta::INVALID_PARAMS, "unknown tool"),
+            Self::Undeclared(missing) => json!({
+                "code": meta::MISSING_CAPABILITY,
+                "message": "the server would have to ask what this client cannot be asked",
+                "data": {"requiredCapabilities": missing},
+            }),
             Self::Store => error(meta::INTERNAL_ERROR, "not now; the same request may succeed later"),
             Self::Upstream(told) => error(meta::INTERNAL_ERROR, told),
         };

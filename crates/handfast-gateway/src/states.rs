@@ -6,10 +6,13 @@ use std::{ops::Range, sync::Arc};
 
 use handfast::{
     AuditEvent, AuditSink, Caller, Keys,
-    seal::{Method, Progress, RequestDigest, Sealer, StateContext, StateDenial, StateRefused},
+    seal::{Method, Progress, RequestDigest, Sealer, StateContext, StateDenial, StateRefused, undeclared},
     store::Store,
 };
-use handfast_wire::span::{Kind, Member, Node};
+use handfast_wire::{
+    meta,
+    span::{Kind, Member, Node},
+};
 use serde_json::{Map, Value};
 
 use crate::{admit::Message, respond::Rejection};
@@ -28,6 +31,8 @@ pub(crate) struct Round {
     method: Method,
     name: String,
     arguments: Option<Map<String, Value>>,
+    /// What the client can be asked.
+    declared: Value,
     progress: Option<Progress>,
 }
 
@@ -51,7 +56,9 @@ impl Round {
         let name = message.name().unwrap_or_default().to_owned();
         let arguments = message.params.and_then(|params| params.get("arguments"));
         let arguments = arguments.and_then(|arguments| serde_json::from_str(arguments.raw(text)).ok());
-        Some(Self { method, name, arguments, progress: None })
+        let declared = message.params.and_then(|params| params.get("_meta")?.get(meta::CLIENT_CAPABILITIES));
+        let declared = declared.and_then(|declared| serde_json::from_str(declared.raw(text)).ok()).unwrap_or_default();
+        Some(Self { method, name, arguments, declared, progress: None })
     }
 
     fn digest(&self) -> RequestDigest<'_> {
@@ -138,19 +145,32 @@ impl States {
     }
 
     /// Seals what the server behind asks with; `None` where this result asks nothing.
-    pub(crate) fn seal(&self, caller: &Caller, round: &Round, result: &Node<'_>) -> Result<Option<String>, Rejection> {
+    pub(crate) fn seal(
+        &self,
+        caller: &Caller,
+        round: &Round,
+        result: &Node<'_>,
+        text: &str,
+    ) -> Result<Option<String>, Rejection> {
         let (requests, state) = (result.get("inputRequests"), result.get("requestState"));
         if requests.is_none() && state.is_none() {
             return Ok(None);
         }
-        let unreadable = Rejection::Upstream("the server's questions cannot be read");
+        let unreadable = || Rejection::Upstream("the server's questions cannot be read");
         let state = match state.map(|state| &state.kind) {
             Some(Kind::Text(state)) => [&[STATE], state.as_bytes()].concat(),
-            Some(_) => return Err(unreadable),
+            Some(_) => return Err(unreadable()),
             None => NO_STATE.to_vec(),
         };
-        if requests.is_some_and(|requests| !matches!(requests.kind, Kind::Object(_))) {
-            return Err(unreadable);
+        if let Some(requests) = requests {
+            if !matches!(requests.kind, Kind::Object(_)) {
+                return Err(unreadable());
+            }
+            let questions = requests.members().iter().map(|member| serde_json::from_str(member.value.raw(text)));
+            let questions: Vec<Value> = questions.collect::<Result<_, _>>().map_err(|_| unreadable())?;
+            if let Some(missing) = undeclared(&questions, &round.declared) {
+                return Err(Rejection::Undeclared(missing));
+            }
         }
         let asked: Vec<&str> = requests.map_or(&[][..], Node::members).iter().map(|member| &*member.name).collect();
         let request = round.digest();

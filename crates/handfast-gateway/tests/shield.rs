@@ -41,7 +41,8 @@ fn behind(issuer: &Issuer) -> Identities {
     let token = |wish: Wish| issuer.token(&wish).into();
     let of = |subject: &str| Wish::of(subject, OURS);
     let renewed = Wish { lifetime: 1800, ..of("alice") };
-    let other_tenant = Wish { claims: [("tenant".to_owned(), "other".into())].into_iter().collect(), ..of("carol") };
+    let other_tenant =
+        Wish { claims: [("tenant".to_owned(), "other".into())].into_iter().collect(), ..of("acme-carol") };
     let given = Identities::new(Some(token(of("alice"))), Some(token(of("bob")))).expect("two users");
     given
         .with(Who::NewToken, token(renewed))
@@ -76,6 +77,13 @@ async fn line(twin: &'static Twin, issuer: &Issuer) -> (String, String) {
     let gateway = parts.start(issuer).await;
     let report = run(&gateway.url, behind(issuer)).probe(&|_| {}).await.expect("a report");
     served.stop().await;
+    if std::env::var_os("TWIN").is_some() {
+        for check in &report.checks {
+            if matches!(check.verdict, Verdict::Confirmed | Verdict::Errored) {
+                println!("{} {}: {} {:#?}", check.verdict.word(), check.id, check.detail, check.evidence);
+            }
+        }
+    }
     let still = verdicts(&report, Verdict::Confirmed);
     let cut = |ids: &[&str]| if ids.is_empty() { "-".to_owned() } else { ids.join(" ") };
     let unclear: Vec<String> = report

@@ -26,6 +26,7 @@
 
 mod binding;
 mod canonical;
+mod declared;
 mod denial;
 mod envelope;
 mod request;
@@ -34,6 +35,7 @@ use std::{fmt, ops::Range, sync::Arc, time::Duration};
 
 use thiserror::Error;
 
+pub use declared::undeclared;
 pub use denial::{StateDenial, StateRefused};
 pub use request::{Method, RequestDigest};
 
