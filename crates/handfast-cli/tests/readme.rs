@@ -13,8 +13,8 @@ const README: &str = include_str!("../../../README.md");
 /// A command of the README, and how it is run here: `URL` is a flawed twin, `FILE` is a fresh file, `STORE` is a store that
 /// has handles in it.
 /// `None` for what the test run itself is: building everything, and `make check`.
-const COMMANDS: [(&str, Option<(&str, i32)>); 19] = [
-    ("cargo run --release -- prove", None),
+const COMMANDS: [(&str, Option<(&str, i32)>); 21] = [
+    ("cargo run --release -- demo", None),
     ("make check", None),
     // It serves until it is ended: `crates/handfast/tests/basket.rs` runs it.
     ("cargo run --release --example basket", None),
@@ -36,6 +36,15 @@ const COMMANDS: [(&str, Option<(&str, i32)>); 19] = [
     ),
     ("handfast discover --write profile.toml http://127.0.0.1:8000/mcp", Some(("discover --write FILE URL", 0))),
     ("handfast probe --profile profile.toml http://127.0.0.1:8000/mcp", Some(("probe --profile FILE URL", 1))),
+    ("handfast discover --write rules.toml http://127.0.0.1:9000/mcp", Some(("discover --write FILE URL", 0))),
+    // It serves until it is ended: `gateway.rs` runs it.
+    (
+        "handfast gateway --upstream http://127.0.0.1:9000/mcp --rules rules.toml --issuer https://id.example.com --audience https://mcp.example.com/mcp",
+        Some((
+            "gateway --check --upstream URL --rules FILE --issuer https://id.example.com --audience https://mcp.example.com/mcp",
+            0,
+        )),
+    ),
     ("handfast checks handle-foreign-principal", Some(("checks handle-foreign-principal", 0))),
     ("handfast keys new --output keys.txt", Some(("keys new --output FILE", 0))),
     ("handfast keys rotate keys.txt", Some(("keys rotate FILE", 0))),
@@ -98,18 +107,24 @@ fn the_commands_of_the_readme_do_what_it_says() {
 }
 
 #[test]
-fn the_sample_of_the_readme_is_real_output() {
+fn the_samples_of_the_readme_are_real_output() {
     let twin = Twin::start("flawed");
-
-    let ran = Ran::of(handfast().args(["probe", &twin.url]));
-
-    let varying = Regex::new(r"hf-[a-z][0-9a-f]{7}|[0-9a-f]{12}|\d+ (calls|ms|observations)").expect("a pattern");
+    let samples: Vec<&str> =
+        README.split("```text\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(sample, _)| sample).collect();
+    let runs = [handfast().arg("demo").output(), handfast().args(["probe", &twin.url]).output()];
+    let varying = Regex::new(
+        r"hf-[a-z][0-9a-f]{7}|[0-9a-f]{12}|\d+ (calls|ms|observations)|workspace_[A-Za-z0-9_-]{43}|ws-[0-9a-f]{32}",
+    );
+    let varying = varying.expect("a pattern");
     let plain = |text: &str| varying.replace_all(text, "N").split_whitespace().collect::<Vec<_>>().join(" ");
-    let real = plain(&ran.stdout);
-    let (_, sample) = README.split_once("```text\n").expect("a sample");
-    let (sample, _) = sample.split_once("```").expect("its end");
-    for part in sample.split("...\n") {
-        assert!(real.contains(&plain(part)), "not in real output: {part}\n{}", ran.stdout);
+
+    assert_eq!(samples.len(), runs.len());
+    for (sample, run) in samples.into_iter().zip(runs) {
+        let ran = Ran::from(run.expect("the binary runs"));
+        let real = plain(&ran.stdout);
+        for part in sample.split("...\n") {
+            assert!(real.contains(&plain(part)), "not in real output: {part}\n{}", ran.stdout);
+        }
     }
 }
 
