@@ -9,7 +9,7 @@ help:
 	@echo "docs     documentation"
 	@echo "test     every test; the real servers must be installed (make interop)"
 	@echo "conformance  the official suite against a server with sealed states (installs it first)"
-	@echo "release  build for release and prove the probe on its twins"
+	@echo "release  build for release, prove the probe on its twins, and show the gateway"
 	@echo "interop  install the real servers into interop/.env"
 	@echo "real     probe published servers and the SDKs' defaults, and print one table"
 	@echo "matrix   every twin against both checks, as a table"
@@ -25,7 +25,7 @@ check: interop lint docs test conformance release
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --all-features --locked -- -D warnings
-	for part in handles probe twins; do \
+	for part in handles probe twins gateway; do \
 	    $(CARGO) clippy --package handfast-cli --no-default-features --features $$part --locked -- -D warnings || exit 1; \
 	done
 	for part in sqlite postgres rmcp tokens http metrics http,tokens tracing verify; do \
@@ -34,6 +34,7 @@ lint:
 
 release:
 	$(CARGO) run --release --locked -- prove
+	$(CARGO) run --release --locked -- demo
 
 docs:
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked

@@ -11,7 +11,7 @@ use handfast::{
     http::SessionLayer,
     session::{SessionAuthority, SessionOptions, SessionSetup},
     store::{OpenOptions, Store, open},
-    token::{Jwks, JwtVerifier, ProtectedResource, TokenRules},
+    token::{Jwks, JwtVerifier, ProtectedResource, Remembered, TokenRules},
 };
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::watch};
@@ -219,7 +219,7 @@ fn who(whose: &Whose, audience: &Audience) -> Result<Who, NotStarted> {
             let verifier = JwtVerifier::new(rules, algorithms, keys);
             let server = ProtectedResource::new(audience.clone(), vec![issuer.clone()]);
             let server = server.map_err(|error| NotStarted::because("audience", &error))?;
-            Ok(Who::Tokens(Arc::new(verifier), server))
+            Ok(Who::Tokens(Arc::new(Remembered::new(verifier)), server))
         }
         Whose::Header(name) => {
             let issuer = Issuer::new(TRUSTED).map_err(|error| NotStarted::because("who", &error))?;

@@ -12,6 +12,7 @@ mod introspection;
 mod jwks;
 mod jwt;
 mod metadata;
+mod remembered;
 mod strict;
 
 use std::fmt;
@@ -25,6 +26,7 @@ pub use introspection::IntrospectionVerifier;
 pub use jwks::Jwks;
 pub use jwt::{Algorithm, JwtVerifier};
 pub use metadata::{Challenge, NotAResource, ProtectedResource};
+pub use remembered::Remembered;
 
 use crate::{caller::Caller, clock::Timestamp};
 
