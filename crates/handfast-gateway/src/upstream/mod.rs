@@ -1,6 +1,7 @@
 //! The server behind, however it is reached: as one that speaks Streamable HTTP.
 
 mod http;
+pub mod stdio;
 
 use ::http::{Request, Response};
 use async_trait::async_trait;
@@ -32,6 +33,9 @@ pub enum Down {
     /// It took too long.
     #[error("the server behind said nothing in time")]
     Late,
+    /// Nobody in particular asks, and what it keeps for one must not reach another.
+    #[error("the server behind answers nobody in particular")]
+    Nobody,
     /// It has as much to do as it may have.
     #[error("the server behind has no room for another caller")]
     Full,

@@ -1,0 +1,7 @@
+//! The server behind as a child process: whose child it is, who hears what it says, and when it ends.
+
+mod lab;
+
+mod life;
+mod sessions;
+mod singles;
