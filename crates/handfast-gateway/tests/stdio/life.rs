@@ -92,7 +92,7 @@ async fn a_child_that_somebody_waits_for_is_not_idle() {
 
 #[tokio::test]
 async fn a_child_has_only_so_much_time_to_answer_and_is_told() {
-    let lab = Lab::new(|options| options.patience = Duration::from_secs(2));
+    let lab = Lab::new(|options| options.patience = Duration::from_secs(5));
     lab.call("alice", "echo", json!({})).await;
 
     let late = lab.ask("alice", modern(&call("mine", "hold", json!({})))).await;
@@ -101,6 +101,23 @@ async fn a_child_has_only_so_much_time_to_answer_and_is_told() {
     let heard = lab.call("alice", "heard", json!({})).await;
     assert_eq!(heard["result"]["heard"][0]["method"], "notifications/cancelled");
     assert_eq!(heard["result"]["heard"][0]["params"]["requestId"], 2);
+}
+
+#[tokio::test]
+async fn a_stream_may_not_fall_silent_but_for_a_question() {
+    let lab = Lab::new(|options| options.patience = Duration::from_secs(5));
+    let session = lab.session("alice").await;
+    let ask = |tool: &str, arguments| lab.ask("alice", legacy(Some(&session), &call(tool, tool, arguments)));
+    let line = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
+
+    let silent = Events::of(ask("raw", json!({"line": line})).await.expect("a stream"));
+    let silent = silent.rest().await;
+    assert_eq!((silent.len(), &silent[1]["id"], &silent[1]["error"]["code"]), (2, &json!("raw"), &json!(-32603)));
+
+    let mut asked = Events::of(ask("ask", json!({})).await.expect("a stream"));
+    assert_eq!(asked.next().await.expect("a question")["id"], "q");
+    let longer_than_patience = tokio::time::timeout(Duration::from_secs(6), asked.next()).await;
+    assert!(longer_than_patience.is_err(), "a person may take his time: {longer_than_patience:?}");
 }
 
 #[tokio::test]

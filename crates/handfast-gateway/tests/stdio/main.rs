@@ -3,5 +3,6 @@
 mod lab;
 
 mod life;
+mod log;
 mod sessions;
 mod singles;

@@ -67,7 +67,7 @@ def call(id, name, params, line):
     elif name == "huge":
         say({"result": {"text": "a" * arguments["length"]}, "id": id})
     elif name == "heard":
-        answer(id, heard=heard)
+        answer(id, heard=heard[:20])
     elif name == "ask":
         held.append((id, arguments))
         say({"id": "q", "method": "elicitation/create", "params": {"message": "sure?"}})
@@ -103,7 +103,7 @@ for line in sys.stdin:
     elif method is None and id == "q":
         late, _ = held.pop()
         answer(late, chosen=message.get("result"), refused=message.get("error"))
-    elif id is not None:
+    elif id is not None and method is not None:
         say({"id": id, "error": {"code": -32601, "message": "no such method"}})
     else:
         heard.append(message)

@@ -129,3 +129,26 @@ async fn notifications_of_a_client_reach_its_session() {
     assert_eq!(not_there.status(), 202);
     assert_eq!(lab.starts(), 1, "a notification starts nothing");
 }
+
+#[tokio::test]
+async fn a_question_that_reaches_nobody_is_refused() {
+    let lab = Lab::new(|options| options.longest_message = 4_000);
+    let session = lab.session("alice").await;
+    let questions = vec![r#"{"jsonrpc":"2.0","id":"more","method":"roots/list"}"#; 200];
+    let asks_too_much = call(1, "raw", json!({"line": questions.join("\n")}));
+
+    let stream = lab.ask("alice", legacy(Some(&session), &asks_too_much)).await.expect("a stream");
+    let told = Events::of(stream).rest().await;
+
+    assert_eq!(told[0]["id"], "more");
+    assert_eq!(told.last().expect("an end")["error"]["code"], -32603);
+    // The child may still be asking.
+    let heard = lab.ask("alice", legacy(Some(&session), &call(2, "heard", json!({})))).await.expect("an answer");
+    let heard = if heard.headers()["content-type"] == "application/json" {
+        one(heard).await
+    } else {
+        Events::of(heard).rest().await.pop().expect("an answer")
+    };
+    let refused = &heard["result"]["heard"][0];
+    assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("more"), &json!(-32603)));
+}

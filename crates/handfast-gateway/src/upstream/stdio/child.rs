@@ -204,7 +204,7 @@ impl Keeper {
         let (mut stdout, mut pen) = (BufReader::new(stdout), Pen::new("stdout", self.born));
         while let Ok(Some(line)) = lines::next(&mut stdout, self.longest).await {
             match line {
-                Line::Whole(line) => self.hear(&line, &mut pen),
+                Line::Whole(line) => self.hear(&line, &mut pen).await,
                 Line::TooLong(skimmed) => {
                     pen.write(b"(a message that is too long)");
                     if let Some(number) = skimmed.answers().and_then(number) {
@@ -215,13 +215,13 @@ impl Keeper {
         }
     }
 
-    fn hear(&self, line: &[u8], pen: &mut Pen) {
+    async fn hear(&self, line: &[u8], pen: &mut Pen) {
         let text = std::str::from_utf8(line).map(super::message::one_line).unwrap_or_default();
         match Message::read(&text) {
             Some(message) => {
                 if let (Some(reply), Some(replies)) = (self.table.hear(&message, &text), self.replies.upgrade()) {
-                    // A child that asks much and reads nothing may wait.
-                    let _ = replies.try_send(reply);
+                    // A child that asks much and reads nothing is not read either.
+                    let _ = replies.send(reply).await;
                 }
             }
             None if line.trim_ascii().is_empty() => {}

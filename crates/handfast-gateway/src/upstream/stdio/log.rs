@@ -72,4 +72,13 @@ mod tests {
         assert_eq!(shown("\u{1b}[31mred\u{202e}\r".as_bytes()), "[31mred");
         assert_eq!(shown(&[b'a'; 5_000]).len(), LONGEST_SHOWN);
     }
+
+    #[tokio::test]
+    async fn a_flood_is_not_written_down() {
+        let mut pen = Pen::new("stderr", 1);
+
+        (0..10_000).for_each(|_| pen.write(b"again"));
+
+        assert!(pen.left_out > 9_000, "{}", pen.left_out);
+    }
 }

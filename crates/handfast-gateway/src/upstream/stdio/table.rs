@@ -276,3 +276,37 @@ pub(super) const LISTEN: &str = "subscriptions/listen";
 const REFUSED: &str = r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"nobody listens"}}"#;
 /// How many requests may run in one child.
 const MOST_RUNNING: usize = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_unasked_waits_until_there_is_too_much_of_it() {
+        let table = Table::new(Talk::Session, 300);
+        let question = r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#;
+        let message = Message::read(question).expect("a message");
+
+        let refused: Vec<bool> = (0..6).map(|_| table.hear(&message, question).is_some()).collect();
+
+        assert_eq!(refused, [false, false, false, false, true, true]);
+        let mut listener = table.listen().expect("a listener");
+        assert!(table.listen().is_none());
+        let Ok((Heard::Message { text, asks: true }, room)) = listener.try_recv() else { panic!("nothing waits") };
+        assert_eq!(text, question);
+        drop(room);
+        assert!(table.hear(&message, question).is_none(), "there is room again");
+    }
+
+    #[test]
+    fn without_sessions_nothing_waits_for_anybody() {
+        let question = r#"{"jsonrpc":"2.0","method":"notifications/message"}"#;
+        let message = Message::read(question).expect("a message");
+
+        for talk in [Talk::Single, Talk::Shared] {
+            let table = Table::new(talk, 300);
+            table.hear(&message, question);
+            assert!(table.listen().expect("a listener").try_recv().is_err());
+        }
+    }
+}
