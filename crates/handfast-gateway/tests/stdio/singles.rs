@@ -92,6 +92,19 @@ async fn nothing_but_ids_and_tokens_is_written_anew() {
 }
 
 #[tokio::test]
+async fn one_message_never_becomes_two_lines() {
+    let lab = Lab::new(|_| {});
+    let said = "a\u{2028}{\"jsonrpc\":\"2.0\"}\u{85}b";
+    let body = call(1, "echo", json!({"said": said})).to_string().replace(',', ",\r\n");
+
+    let answer = one(lab.ask("alice", modern_text(body)).await.expect("an answer")).await;
+
+    assert_eq!(answer["result"]["said"], said);
+    let line = answer["result"]["line"].as_str().expect("a line");
+    assert_eq!(line.find(['\n', '\r', '\u{85}', '\u{2028}']), Some(line.len() - 1), "{line:?}");
+}
+
+#[tokio::test]
 async fn an_answer_stays_as_it_was_said() {
     let lab = Lab::new(|_| {});
     let line = r#"{ "result": {"n":1.0e2, "big":123456789012345678901234567890,"b":1,"a":"\u00e9" }, "id":ID,  "jsonrpc":"2.0","x":null}"#;

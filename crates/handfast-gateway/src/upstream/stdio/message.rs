@@ -4,7 +4,7 @@
 use std::{borrow::Cow, ops::Range};
 
 use handfast_wire::meta;
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
 /// A message, on one line.
@@ -116,8 +116,11 @@ impl<'t> Message<'t> {
 
     /// The request that progress is told of, or the subscription that something is told for: the number that we gave it.
     pub(super) fn belongs(&self) -> Option<u64> {
-        let token = self.is(PROGRESS).then_some(self.params.token).flatten();
-        number(token.or(self.meta.subscription)?.get())
+        match self.params.token {
+            Some(token) if self.is(PROGRESS) => number(token.get()),
+            // There are servers that write every id as text there.
+            _ => number(self.meta.subscription?.get().trim_matches('"')),
+        }
     }
 
     /// Whether it names a request or subscription, known or not.
@@ -142,15 +145,14 @@ impl<'t> Message<'t> {
     }
 
     /// What was said for a request, with the id and the token that its client gave it.
-    pub(super) fn restored(&self, id: &str, token: Option<&str>) -> String {
-        let subscription = self.meta.subscription.map(RawValue::get);
-        match self.kind {
-            Kind::Response => self.with(&[(self.id, id), (subscription, id)]),
-            _ => {
-                let progress = self.is(PROGRESS).then_some(self.params.token).flatten().map(RawValue::get);
-                self.with(&[(progress, token.unwrap_or(id)), (subscription, id)])
-            }
-        }
+    pub(super) fn restored(&self, number: u64, id: &str, token: Option<&str>) -> String {
+        let own = |written: &&str| written.trim_matches('"') == number.to_string();
+        let subscription = self.meta.subscription.map(RawValue::get).filter(own);
+        let as_text = subscription.is_some_and(|written| written.starts_with('"')) && !id.starts_with('"');
+        let subscribed = if as_text { format!("\"{id}\"") } else { id.to_owned() };
+        let answered = (self.kind == Kind::Response).then_some(self.id).flatten();
+        let progress = self.is(PROGRESS).then_some(self.params.token).flatten().map(RawValue::get).filter(own);
+        self.with(&[(answered, id), (progress, token.unwrap_or(id)), (subscription, &subscribed)])
     }
 
     /// The text with these parts of it written anew.
@@ -190,6 +192,19 @@ pub(super) fn one_line(text: &str) -> String {
     text.trim_ascii().replace(['\n', '\r'], " ")
 }
 
+/// On one line for whoever takes more than a line feed for the end of one: half a message would be another message, which
+/// nobody has looked at. JSON has these characters within strings only.
+pub(super) fn one_line_for_all(text: &str) -> Option<String> {
+    let text = one_line(text);
+    if !text.contains(LINE_ENDS) {
+        return Some(text);
+    }
+    let _: IgnoredAny = serde_json::from_str(&text).ok()?;
+    Some(LINE_ENDS.iter().fold(text, |text, end| text.replace(*end, &format!("\\u{:04x}", u32::from(*end)))))
+}
+
+/// Next line, line separator, paragraph separator.
+const LINE_ENDS: [char; 3] = ['\u{85}', '\u{2028}', '\u{2029}'];
 pub(super) const CANCELLED: &str = "notifications/cancelled";
 pub(super) const PROGRESS: &str = "notifications/progress";
 
@@ -215,9 +230,30 @@ mod tests {
         let message = Message::read(text).expect("a message");
 
         assert_eq!(
-            message.restored("\"a\"", None),
+            message.restored(41, "\"a\"", None),
             r#"{"result":{"id":41,"_meta":{"io.modelcontextprotocol/subscriptionId":"a"}},"id":"a","jsonrpc":"2.0"}"#
         );
+    }
+
+    #[test]
+    fn a_subscription_that_is_written_as_text_stays_text() {
+        let text =
+            r#"{"method":"x","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":"41"}},"jsonrpc":"2.0"}"#;
+        let message = Message::read(text).expect("a message");
+
+        assert_eq!(message.belongs(), Some(41));
+        assert_eq!(message.restored(41, "7", None), text.replace("41", "7"));
+        assert_eq!(message.restored(41, "\"a\"", None), text.replace("41", "a"));
+        assert_eq!(message.restored(42, "7", None), text, "another's");
+    }
+
+    #[test]
+    fn there_is_no_line_end_for_anybody() {
+        let line = |text: &str| one_line_for_all(text);
+
+        assert_eq!(line("{\"a\":\r\n1}\n").as_deref(), Some("{\"a\":  1}"));
+        assert_eq!(line("[\"\u{2028}\u{2029}\u{85}\"]").as_deref(), Some(r#"["\u2028\u2029\u0085"]"#));
+        assert_eq!(line("[\"\\\u{2028}\"]"), None, "no JSON, and it does not become any");
     }
 
     #[test]

@@ -72,7 +72,7 @@ impl StdioUpstream {
     }
 
     async fn post(&self, owner: &Owner, headers: &HeaderMap, body: &[u8]) -> Result<Response<Body>, Down> {
-        let Ok(text) = std::str::from_utf8(body).map(message::one_line) else {
+        let Some(text) = std::str::from_utf8(body).ok().and_then(message::one_line_for_all) else {
             return Ok(refusal(StatusCode::BAD_REQUEST, meta::PARSE_ERROR, "the body is not JSON"));
         };
         let Some(message) = Message::read(&text) else {

@@ -162,11 +162,11 @@ impl Table {
         let mut state = self.lock();
         match message.kind {
             Kind::Response => {
-                let number = message.id.and_then(number);
+                let number = number(message.id?)?;
                 // Nobody waits for it, or no longer.
-                let running = state.running.remove(&number?)?;
+                let running = state.running.remove(&number)?;
                 state.proven = true;
-                let text = message.restored(&running.id, None);
+                let text = message.restored(number, &running.id, None);
                 if !running.ear.say(Heard::Answer { text, error: message.error() }) {
                     running.ear.lose(Loss::Unread);
                 }
@@ -178,7 +178,7 @@ impl Table {
                 if message.is(PROGRESS) && running.token.is_none() {
                     return None;
                 }
-                let text = message.restored(&running.id, running.token.as_deref());
+                let text = message.restored(number, &running.id, running.token.as_deref());
                 state.say(number, Heard::Message { text, asks: false });
                 None
             }
