@@ -241,6 +241,8 @@ async fn write(mut stdin: ChildStdin, mut lines: mpsc::Receiver<String>) {
             return;
         }
     }
+    // Whoever let go of it says how it ends.
+    std::future::pending().await
 }
 
 /// How many messages may wait until the child reads them.
