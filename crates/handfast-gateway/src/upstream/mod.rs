@@ -1,7 +1,7 @@
 //! The server behind, however it is reached: as one that speaks Streamable HTTP.
 
 mod http;
-pub mod stdio;
+mod stdio;
 
 use ::http::{Request, Response};
 use async_trait::async_trait;
@@ -11,6 +11,7 @@ use handfast::Caller;
 use thiserror::Error;
 
 pub use self::http::{HttpUpstream, Identity, NoUpstream};
+pub use self::stdio::{Children, StdioOptions, StdioUpstream};
 
 /// A server behind the gateway. What it is asked and what it answers are requests and responses of Streamable HTTP, also
 /// where it is a child process that speaks on its standard input and output.

@@ -6,10 +6,7 @@ use axum_core::body::{Body, BodyDataStream};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use handfast::{Caller, Issuer, Principal};
-use handfast_gateway::upstream::{
-    Down, Upstream,
-    stdio::{Children, StdioOptions, StdioUpstream},
-};
+use handfast_gateway::upstream::{Children, Down, StdioOptions, StdioUpstream, Upstream};
 use handfast_wire::sse;
 use http::{Method, Request, Response};
 use serde_json::{Value, json};

@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use handfast::{Caller, ClientId, Tenant};
-use handfast_gateway::upstream::{Down, Upstream, stdio::Children};
+use handfast_gateway::upstream::{Children, Down, Upstream};
 use http::Method;
 use serde_json::{Value, json};
 

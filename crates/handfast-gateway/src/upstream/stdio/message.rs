@@ -3,7 +3,7 @@
 
 use std::{borrow::Cow, ops::Range};
 
-use handfast_wire::meta;
+use handfast_wire::{meta, span::spliced};
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
 
@@ -157,17 +157,8 @@ impl<'t> Message<'t> {
 
     /// The text with these parts of it written anew.
     fn with(&self, parts: &[(Option<&'t str>, &str)]) -> String {
-        let mut parts: Vec<(Range<usize>, &str)> =
-            parts.iter().filter_map(|(part, new)| Some((self.place(part.as_ref()?), *new))).collect();
-        parts.sort_by_key(|(place, _)| place.start);
-        let (mut text, mut done) = (String::with_capacity(self.text.len() + 64), 0);
-        for (place, new) in parts {
-            text.push_str(&self.text[done..place.start]);
-            text.push_str(new);
-            done = place.end;
-        }
-        text.push_str(&self.text[done..]);
-        text
+        let changes = parts.iter().filter_map(|(part, new)| Some((self.place((*part)?), (*new).to_owned())));
+        spliced(self.text, changes.collect())
     }
 
     /// Where a part of the text stands in it: all parts are borrowed from there.
