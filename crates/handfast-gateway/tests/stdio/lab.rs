@@ -66,15 +66,28 @@ impl Lab {
         within(self.upstream.ask(&caller(user), request)).await
     }
 
+    /// Asks until there was time enough: where patience is short, a child may need longer to start.
+    async fn insist(&self, user: &str, request: impl Fn() -> Request<Bytes>) -> Response<Body> {
+        within(async {
+            loop {
+                match self.ask(user, request()).await {
+                    Err(Down::Late) => {}
+                    answer => return answer.expect("an answer"),
+                }
+            }
+        })
+        .await
+    }
+
     /// A call without a session, and its one answer.
     pub(crate) async fn call(&self, user: &str, tool: &str, arguments: Value) -> Value {
-        one(self.ask(user, modern(&call(1, tool, arguments))).await.expect("an answer")).await
+        one(self.insist(user, || modern(&call(1, tool, arguments.clone()))).await).await
     }
 
     /// A new session.
     pub(crate) async fn session(&self, user: &str) -> String {
         let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}});
-        let response = self.ask(user, legacy(None, &hello)).await.expect("an answer");
+        let response = self.insist(user, || legacy(None, &hello)).await;
         assert_eq!(response.status(), 200);
         response.headers()["mcp-session-id"].to_str().expect("an id").to_owned()
     }

@@ -67,7 +67,7 @@ def call(id, name, params, line):
     elif name == "huge":
         say({"result": {"text": "a" * arguments["length"]}, "id": id})
     elif name == "heard":
-        answer(id, heard=heard[:20])
+        answer(id, heard=heard[:20], held=[late for late, _ in held])
     elif name == "ask":
         held.append((id, arguments))
         say({"id": "q", "method": "elicitation/create", "params": {"message": "sure?"}})

@@ -299,6 +299,21 @@ mod tests {
     }
 
     #[test]
+    fn who_asked_for_no_progress_hears_of_none() {
+        let issuer = handfast::Issuer::new("https://id.example").expect("an issuer");
+        let owner = Owner::of(&Caller::trusted(Principal::new(issuer, "alice").expect("one"))).expect("an owner");
+        let request = Message::read(r#"{"jsonrpc":"2.0","id":"a","method":"tools/call"}"#).expect("a message");
+        let progress = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":1}}"#;
+        let table = Table::new(Talk::Single, 300);
+
+        let (number, mut hears) = table.begin(&owner, &request).expect("a beginning");
+        table.hear(&Message::read(progress).expect("a message"), progress);
+
+        assert_eq!(number, 1);
+        assert!(hears.try_recv().is_err());
+    }
+
+    #[test]
     fn without_sessions_nothing_waits_for_anybody() {
         let question = r#"{"jsonrpc":"2.0","method":"notifications/message"}"#;
         let message = Message::read(question).expect("a message");
