@@ -91,6 +91,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     // Another recorder is none of ours: there is none in this program.
     let _ = metrics::set_global_recorder(recorder);
     handfast::describe_metrics();
+    handfast_gateway::describe_metrics();
     logged();
     let running = Running::start(config).await.map_err(|error| Failure(error.to_string()))?;
     for remark in &running.remarks {

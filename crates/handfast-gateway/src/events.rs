@@ -8,7 +8,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use http_body_util::BodyExt;
 
-use crate::{gateway::Answering, respond::Rejection};
+use crate::{gateway::Answering, respond::Rejection, tally};
 
 /// The stream as the client is to read it.
 pub(crate) fn body(theirs: Body, answering: Answering) -> Body {
@@ -61,6 +61,7 @@ impl Stream {
 
     /// Says why the stream ends here.
     fn stop(&mut self, rejection: &Rejection) {
+        tally::stopped();
         let told = self.answering.instead(rejection);
         self.ready.push_back(Bytes::from(format!("data: {told}\n\n")));
         self.over = true;
@@ -78,6 +79,7 @@ impl Stream {
             return Ok(Bytes::copy_from_slice(block));
         }
         let told = self.answering.message(&message).await?;
+        tally::event();
         if told == message {
             return Ok(Bytes::copy_from_slice(block));
         }

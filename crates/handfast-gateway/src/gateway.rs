@@ -31,6 +31,7 @@ use crate::{
     reveal::{Reveal, Shape},
     rules::Rules,
     states::{Round, States},
+    tally,
     upstream::Upstream,
 };
 
@@ -155,11 +156,13 @@ impl Inner {
             Method::POST => {
                 let (mut id, mut method) = (String::new(), String::new());
                 let answer = self.clone().post(&caller, &head.headers, body, &mut id, &mut method).await;
+                tally::request(&answer);
                 answer.unwrap_or_else(|rejection| rejection.response(&id, &method))
             }
             // Without a session there is no stream to listen to, and no session to end.
             Method::GET | Method::DELETE if head.headers.contains_key(headers::SESSION_ID) => {
                 let answer = self.clone().verb(&caller, &head.method, &head.headers).await;
+                tally::request(&answer);
                 answer.unwrap_or_else(|rejection| rejection.response("", ""))
             }
             _ => {
@@ -259,9 +262,13 @@ impl Inner {
     }
 
     async fn ask(&self, caller: &Caller, request: Request<Bytes>) -> Result<Response<Body>, Rejection> {
+        let began = tokio::time::Instant::now();
         let asking = self.upstream.ask(caller, request);
         match tokio::time::timeout(self.options.patience, asking).await {
-            Ok(Ok(response)) => Ok(response),
+            Ok(Ok(response)) => {
+                tally::upstream(began.elapsed());
+                Ok(response)
+            }
             Ok(Err(down)) => {
                 tracing::warn!(target: "handfast", error = %down, "the server behind does not answer");
                 Err(Rejection::Upstream("the server behind cannot be reached"))

@@ -26,6 +26,24 @@ pub(crate) enum Rejection {
 }
 
 impl Rejection {
+    /// The name of each, in counters.
+    pub(crate) const SLUGS: [&'static str; 7] =
+        ["protocol", "state", "handle", "undeclared", "no-rule", "store", "upstream"];
+
+    /// Its name in counters.
+    pub(crate) fn slug(&self) -> &'static str {
+        let [protocol, state, handle, undeclared, no_rule, store, upstream] = Self::SLUGS;
+        match self {
+            Self::Protocol(..) => protocol,
+            Self::State => state,
+            Self::Handle(_) => handle,
+            Self::Undeclared(_) => undeclared,
+            Self::NoRule => no_rule,
+            Self::Store => store,
+            Self::Upstream(_) => upstream,
+        }
+    }
+
     /// A request that is wrong in itself.
     pub(crate) fn bad(code: i64, told: &'static str) -> Self {
         Self::Protocol(StatusCode::BAD_REQUEST, code, told)
