@@ -32,7 +32,7 @@ use crate::{
     rules::Rules,
     states::{Round, States},
     tally,
-    upstream::Upstream,
+    upstream::{Down, Upstream},
 };
 
 /// What a gateway is made of.
@@ -271,7 +271,11 @@ impl Inner {
             }
             Ok(Err(down)) => {
                 tracing::warn!(target: "handfast", error = %down, "the server behind does not answer");
-                Err(Rejection::Upstream("the server behind cannot be reached"))
+                Err(match down {
+                    Down::Full => Rejection::Full,
+                    Down::Late => Rejection::Upstream("the server behind said nothing in time"),
+                    _ => Rejection::Upstream("the server behind cannot be reached"),
+                })
             }
             Err(_) => Err(Rejection::Upstream("the server behind said nothing in time")),
         }

@@ -19,6 +19,8 @@ pub(crate) enum Rejection {
     Undeclared(Value),
     /// A tool that no rule knows, where only such may be called.
     NoRule,
+    /// The server behind has no room for another caller.
+    Full,
     /// The store does not answer: nothing was done.
     Store,
     /// The server behind does not answer, or says what cannot be read.
@@ -27,18 +29,19 @@ pub(crate) enum Rejection {
 
 impl Rejection {
     /// The name of each, in counters.
-    pub(crate) const SLUGS: [&'static str; 7] =
-        ["protocol", "state", "handle", "undeclared", "no-rule", "store", "upstream"];
+    pub(crate) const SLUGS: [&'static str; 8] =
+        ["protocol", "state", "handle", "undeclared", "no-rule", "full", "store", "upstream"];
 
     /// Its name in counters.
     pub(crate) fn slug(&self) -> &'static str {
-        let [protocol, state, handle, undeclared, no_rule, store, upstream] = Self::SLUGS;
+        let [protocol, state, handle, undeclared, no_rule, full, store, upstream] = Self::SLUGS;
         match self {
             Self::Protocol(..) => protocol,
             Self::State => state,
             Self::Handle(_) => handle,
             Self::Undeclared(_) => undeclared,
             Self::NoRule => no_rule,
+            Self::Full => full,
             Self::Store => store,
             Self::Upstream(_) => upstream,
         }
@@ -74,7 +77,7 @@ impl Rejection {
             // "Errors about the request's contents are the protocol's, not the transport's."
             Self::State | Self::Handle(_) | Self::NoRule => StatusCode::OK,
             Self::Undeclared(_) => StatusCode::BAD_REQUEST,
-            Self::Store => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Full | Self::Store => StatusCode::SERVICE_UNAVAILABLE,
             Self::Upstream(_) => StatusCode::BAD_GATEWAY,
         }
     }
@@ -96,7 +99,7 @@ impl Rejection {
                 "message": "the server would have to ask what this client cannot be asked",
                 "data": {"requiredCapabilities": missing},
             }),
-            Self::Store => error(meta::INTERNAL_ERROR, "not now; the same request may succeed later"),
+            Self::Full | Self::Store => error(meta::INTERNAL_ERROR, "not now; the same request may succeed later"),
             Self::Upstream(told) => error(meta::INTERNAL_ERROR, told),
         };
         match id {

@@ -19,9 +19,9 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{
     admin,
     config::{Behind, Config, Whose},
-    gateway::{Gateway, Setup},
+    gateway::{Gateway, Options, Setup},
     serve::{Listening, serve},
-    upstream::{HttpUpstream, Upstream},
+    upstream::{Children, HttpUpstream, StdioOptions, StdioUpstream, Upstream},
     who::{App, Who},
 };
 
@@ -78,7 +78,7 @@ impl Running {
                 Arc::new(JsonLines::new(file))
             }
         };
-        let parts = Parts { store, upstream: upstream(&config.behind)?, audit };
+        let parts = Parts { store, upstream: upstream(&config.behind, &config.options)?, audit };
         let mut remarks = Vec::new();
         if config.keys.is_none() && std::env::var_os(KEYS).is_none() {
             remarks.push(
@@ -189,7 +189,7 @@ fn keys(file: Option<&std::path::Path>) -> Result<Keys, NotStarted> {
     }
 }
 
-fn upstream(behind: &Behind) -> Result<Arc<dyn Upstream>, NotStarted> {
+fn upstream(behind: &Behind, options: &Options) -> Result<Arc<dyn Upstream>, NotStarted> {
     match behind {
         Behind::Http { url, authorization_env, identity } => {
             let credential = authorization_env.as_ref().map(|name| {
@@ -200,7 +200,24 @@ fn upstream(behind: &Behind) -> Result<Arc<dyn Upstream>, NotStarted> {
             let upstream = HttpUpstream::new(url, credential.as_ref(), identity.clone());
             Ok(Arc::new(upstream.map_err(|error| NotStarted::because("upstream", &error))?))
         }
-        Behind::Stdio { .. } => Err(NotStarted("a child process cannot be behind yet".to_owned())),
+        Behind::Stdio { command, shared, most_children, idle } => {
+            let [program, arguments @ ..] = &command[..] else {
+                return Err(NotStarted("upstream: the command is empty".to_owned()));
+            };
+            Ok(Arc::new(StdioUpstream::new(StdioOptions {
+                program: program.clone(),
+                arguments: arguments.to_vec(),
+                environment: Vec::new(),
+                // What the gateway is trusted with is not the server's.
+                hidden: vec![KEYS.to_owned(), STORE.to_owned()],
+                folder: None,
+                children: if *shared { Children::Shared } else { Children::PerPrincipal },
+                most_children: *most_children,
+                idle: *idle,
+                patience: options.patience,
+                longest_message: options.longest_answer,
+            })))
+        }
     }
 }
 
@@ -256,5 +273,7 @@ const BATCH: u32 = 1000;
 static PROCESS_KEYS: OnceLock<Keys> = OnceLock::new();
 /// The variable that holds keys.
 const KEYS: &str = "HANDFAST_KEYS";
+/// The variable that names the store, and may hold its password.
+const STORE: &str = "HANDFAST_STORE";
 /// Who has issued the names that a trusted proxy sets.
 const TRUSTED: &str = "handfast:trusted-proxy";
