@@ -14,6 +14,7 @@ use axum_core::body::Body;
 use bytes::{Bytes, BytesMut};
 use handfast::{
     Audience, AuditSink, Caller, Keys,
+    clock::{Clock, SystemClock},
     names::{Names, NamesError, NamesSetup},
     seal::{Sealer, SealerOptions},
     store::Store,
@@ -262,11 +263,11 @@ impl Inner {
     }
 
     async fn ask(&self, caller: &Caller, request: Request<Bytes>) -> Result<Response<Body>, Rejection> {
-        let began = tokio::time::Instant::now();
+        let began = SystemClock.now();
         let asking = self.upstream.ask(caller, request);
         match tokio::time::timeout(self.options.patience, asking).await {
             Ok(Ok(response)) => {
-                tally::upstream(began.elapsed());
+                tally::upstream(SystemClock.now().duration_since(began).as_secs_f64());
                 Ok(response)
             }
             Ok(Err(down)) => {

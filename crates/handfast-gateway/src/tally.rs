@@ -1,8 +1,6 @@
 //! Counters, through the `metrics` facade: by names that alert rules and the dashboard know. No label has a value that a client
 //! or the server behind has written.
 
-use std::time::Duration;
-
 use crate::respond::Rejection;
 
 /// Requests, by what became of them: `answered`, or why they were refused.
@@ -35,8 +33,9 @@ pub(crate) fn request<T>(outcome: &Result<T, Rejection>) {
     metrics::counter!(REQUESTS, "outcome" => outcome).increment(1);
 }
 
-pub(crate) fn upstream(took: Duration) {
-    metrics::histogram!(UPSTREAM).record(took.as_secs_f64());
+pub(crate) fn upstream(seconds: f64) {
+    // A clock may have been set back meanwhile.
+    metrics::histogram!(UPSTREAM).record(seconds.max(0.0));
 }
 
 pub(crate) fn event() {

@@ -1,6 +1,10 @@
 //! A gateway in front of a twin, over real HTTP, with tokens of a real issuer.
 #![allow(dead_code, reason = "each test file uses its part of this")]
 
+pub(crate) mod shield;
+#[path = "../../../handfast-probe/tests/support/table.rs"]
+pub(crate) mod table;
+
 use std::{sync::Arc, time::Duration};
 
 use handfast::{
@@ -47,9 +51,14 @@ impl Parts {
     /// In front of a server that is told the subject as its bearer token.
     pub(crate) fn new(rules: &str, url: &str) -> Self {
         let identity = Identity { header: http::header::AUTHORIZATION, value: "Bearer {subject}".to_owned() };
+        Self::before(rules, Arc::new(HttpUpstream::new(url, None, Some(identity)).expect("an upstream")))
+    }
+
+    /// In front of this one.
+    pub(crate) fn before(rules: &str, upstream: Arc<dyn Upstream>) -> Self {
         Self {
             rules: Rules::from_toml(rules, &defaults()).expect("rules"),
-            upstream: Arc::new(HttpUpstream::new(url, None, Some(identity)).expect("an upstream")),
+            upstream,
             store: Arc::new(MemoryStore::new(Arc::new(SystemClock))),
             keys: Keys::dangerous_for_this_process_only(),
             options: Options::default(),
