@@ -76,10 +76,18 @@ pub struct WrittenWho {
     pub jwks: Option<String>,
     /// Which algorithms its tokens may have.
     pub algorithms: Option<Vec<String>>,
+    /// Where the issuer is asked about each token, for tokens that say nothing of themselves.
+    pub introspection: Option<String>,
+    /// As whom.
+    pub client_id: Option<String>,
+    /// The environment variable with its secret.
+    pub client_secret_env: Option<String>,
     /// The claim that names the tenant.
     pub tenant_claim: Option<String>,
     /// Or the header that a proxy on the same machine sets.
     pub identity_header: Option<String>,
+    /// The proxy is on another machine, and nobody but it reaches the address where the gateway listens.
+    pub dangerous_proxy_elsewhere: Option<bool>,
     /// Or nobody: handles are good for whoever holds them.
     pub bearer: Option<bool>,
 }
@@ -216,10 +224,8 @@ pub enum Whose {
     Tokens {
         /// Their issuer.
         issuer: Issuer,
-        /// Where its keys are.
-        jwks: Option<String>,
-        /// Which algorithms.
-        algorithms: Vec<Algorithm>,
+        /// How it is told whether one is good.
+        judged: Judged,
         /// The claim that names the tenant.
         tenant_claim: Option<String>,
     },
@@ -227,6 +233,27 @@ pub enum Whose {
     Header(HeaderName),
     /// By nothing.
     Bearer,
+}
+
+/// How it is told whether a token is good.
+#[derive(Debug)]
+pub enum Judged {
+    /// By its signature.
+    Signature {
+        /// Where the issuer's keys are, if its metadata do not say so.
+        jwks: Option<String>,
+        /// Which algorithms.
+        algorithms: Vec<Algorithm>,
+    },
+    /// The issuer is asked (RFC 7662).
+    Introspection {
+        /// Where.
+        url: String,
+        /// As whom.
+        client_id: String,
+        /// The environment variable with its secret.
+        client_secret_env: String,
+    },
 }
 
 /// Sessions of 2025-11-25 and older.
@@ -312,7 +339,13 @@ impl Written {
         if !path.starts_with('/') {
             return Err(wrong("path", format!("{path:?} must begin with `/`")));
         }
+        let elsewhere = self.who.dangerous_proxy_elsewhere.unwrap_or(false);
         let who = self.who.parse()?;
+        if matches!(who, Whose::Header(_)) && !listen.ip().is_loopback() && !elsewhere {
+            let told = "whoever reaches this address could name anybody in the identity header: listen on 127.0.0.1, or say \
+                        `dangerous-proxy-elsewhere = true` under [who] where nobody but the proxy can reach it";
+            return Err(wrong("listen", told));
+        }
         let audience = match (self.audience, &who) {
             (Some(audience), _) => audience,
             // Whoever takes tokens must know for whom they are; for all others the name is only a name.
@@ -340,6 +373,7 @@ impl Written {
         if strict && self.rules.is_none() {
             return Err(wrong("strict", "without `rules` every tool would be refused"));
         }
+        let nobody = matches!(who, Whose::Bearer);
         let options = Options {
             strict,
             single_use: self.states.single_use.unwrap_or(false),
@@ -365,7 +399,7 @@ impl Written {
             store: self.store.unwrap_or_else(|| "sqlite:handfast-gateway.db".to_owned()),
             keys: self.keys,
             audit: self.audit,
-            sessions: self.sessions.parse()?,
+            sessions: self.sessions.parse(nobody)?,
             options,
             listening,
         })
@@ -377,16 +411,20 @@ impl WrittenWho {
         let bearer = self.bearer.unwrap_or(false);
         match (self.issuer, self.identity_header, bearer) {
             (Some(issuer), None, false) => {
-                let algorithms = self.algorithms.unwrap_or_else(|| vec!["RS256".to_owned(), "ES256".to_owned()]);
-                let known = |name: &String| ALGORITHMS.into_iter().find(|known| known.name() == name);
-                let unknown = || wrong("who.algorithms", "known are RS256, PS256, ES256, ES384, EdDSA");
-                let algorithms: Option<Vec<Algorithm>> = algorithms.iter().map(known).collect();
-                Ok(Whose::Tokens {
-                    issuer: issuer.parse().map_err(|error| wrong("who.issuer", format!("{error}")))?,
-                    jwks: self.jwks,
-                    algorithms: algorithms.filter(|all| !all.is_empty()).ok_or_else(unknown)?,
-                    tenant_claim: self.tenant_claim,
-                })
+                let judged = match (self.introspection, self.client_id, self.client_secret_env) {
+                    (None, None, None) => {
+                        Judged::Signature { jwks: self.jwks, algorithms: algorithms(self.algorithms)? }
+                    }
+                    (Some(url), Some(client_id), Some(client_secret_env)) if self.jwks.is_none() => {
+                        Judged::Introspection { url, client_id, client_secret_env }
+                    }
+                    _ => {
+                        let all = "an issuer that is asked takes `introspection`, `client-id` and `client-secret-env`, and no `jwks`";
+                        return Err(wrong("who", all));
+                    }
+                };
+                let issuer = issuer.parse().map_err(|error| wrong("who.issuer", format!("{error}")))?;
+                Ok(Whose::Tokens { issuer, judged, tenant_claim: self.tenant_claim })
             }
             (None, Some(header), false) => {
                 let header = header.parse().map_err(|_| wrong("who.identity-header", "it is no name of a header"))?;
@@ -401,6 +439,14 @@ impl WrittenWho {
             _ => Err(wrong("who", "only one of `issuer`, `identity-header` and `bearer` can say who calls")),
         }
     }
+}
+
+fn algorithms(names: Option<Vec<String>>) -> Result<Vec<Algorithm>, ConfigError> {
+    let names = names.unwrap_or_else(|| vec!["RS256".to_owned(), "ES256".to_owned()]);
+    let known = |name: &String| ALGORITHMS.into_iter().find(|known| known.name() == name);
+    let algorithms: Option<Vec<Algorithm>> = names.iter().map(known).collect();
+    let unknown = || wrong("who.algorithms", "known are RS256, PS256, ES256, ES384, EdDSA");
+    algorithms.filter(|all| !all.is_empty()).ok_or_else(unknown)
 }
 
 impl Whose {
@@ -449,14 +495,15 @@ impl WrittenServer {
 }
 
 impl WrittenSessions {
-    fn parse(self) -> Result<Option<Sessions>, ConfigError> {
+    fn parse(self, nobody_is_known: bool) -> Result<Option<Sessions>, ConfigError> {
         if self.enabled == Some(false) {
             return Ok(None);
         }
         Ok(Some(Sessions {
             lifetime: time("sessions.lifetime", self.lifetime.as_deref(), Duration::from_secs(12 * 3600))?,
             idle: time("sessions.idle", self.idle.as_deref(), Duration::from_secs(30 * 60))?,
-            most: self.most.unwrap_or(100),
+            // Where nobody is known all sessions are one user's.
+            most: self.most.unwrap_or(if nobody_is_known { 10_000 } else { 100 }),
         }))
     }
 }

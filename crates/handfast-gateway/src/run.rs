@@ -11,14 +11,14 @@ use handfast::{
     http::SessionLayer,
     session::{SessionAuthority, SessionOptions, SessionSetup},
     store::{OpenOptions, Store, open},
-    token::{Jwks, JwtVerifier, ProtectedResource, Remembered, TokenRules},
+    token::{IntrospectionVerifier, Jwks, JwtVerifier, ProtectedResource, Remembered, TokenRules, TokenVerifier},
 };
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::watch};
 
 use crate::{
     admin,
-    config::{Behind, Config, Whose},
+    config::{Behind, Config, Judged, Whose},
     gateway::{Gateway, Options, Setup},
     serve::{Listening, serve},
     upstream::{Children, HttpUpstream, StdioOptions, StdioUpstream, Upstream},
@@ -223,26 +223,41 @@ fn upstream(behind: &Behind, options: &Options) -> Result<Arc<dyn Upstream>, Not
 
 fn who(whose: &Whose, audience: &Audience) -> Result<Who, NotStarted> {
     match whose {
-        Whose::Tokens { issuer, jwks, algorithms, tenant_claim } => {
-            let keys = match jwks {
-                Some(url) => Jwks::at(url),
-                None => Jwks::of_issuer(issuer),
-            };
-            let keys = keys.map_err(|error| NotStarted::because("who", &error))?;
+        Whose::Tokens { issuer, judged, tenant_claim } => {
             let mut rules = TokenRules::new(issuer.clone(), audience.clone());
             if let Some(claim) = tenant_claim {
                 rules = rules.tenant_claim(claim);
             }
-            let verifier = JwtVerifier::new(rules, algorithms, keys);
             let server = ProtectedResource::new(audience.clone(), vec![issuer.clone()]);
             let server = server.map_err(|error| NotStarted::because("audience", &error))?;
-            Ok(Who::Tokens(Arc::new(Remembered::new(verifier)), server))
+            Ok(Who::Tokens(verifier(rules, issuer, judged)?, server))
         }
         Whose::Header(name) => {
             let issuer = Issuer::new(TRUSTED).map_err(|error| NotStarted::because("who", &error))?;
             Ok(Who::TrustedHeader { name: name.clone(), issuer, audience: audience.clone() })
         }
         Whose::Bearer => Ok(Who::DangerousAnybody { audience: audience.clone() }),
+    }
+}
+
+fn verifier(rules: TokenRules, issuer: &Issuer, judged: &Judged) -> Result<Arc<dyn TokenVerifier>, NotStarted> {
+    let failed = |error: &dyn std::fmt::Display| NotStarted::because("who", error);
+    match judged {
+        Judged::Signature { jwks, algorithms } => {
+            let keys = match jwks {
+                Some(url) => Jwks::at(url),
+                None => Jwks::of_issuer(issuer),
+            };
+            let keys = keys.map_err(|error| failed(&error))?;
+            Ok(Arc::new(Remembered::new(JwtVerifier::new(rules, algorithms, keys))))
+        }
+        // It may say no at any time: its answers are not remembered.
+        Judged::Introspection { url, client_id, client_secret_env } => {
+            let secret = std::env::var(client_secret_env).map(SecretText::new);
+            let secret = secret.map_err(|_| NotStarted(format!("who: {client_secret_env} is not set")))?;
+            let verifier = IntrospectionVerifier::new(rules, url, client_id, secret);
+            Ok(Arc::new(verifier.map_err(|error| failed(&error))?))
+        }
     }
 }
 
