@@ -47,10 +47,24 @@ impl<'n, 't> Message<'n, 't> {
         if method.is_some() == is_answer || (is_answer && id.is_none()) {
             return Err(invalid("neither a request, a notification nor a response"));
         }
+        // There are readers to whom case means nothing: what is spelt in another way is to them what we have not looked at.
+        let spelt_otherwise = |node: &Node<'_>, names: &[&str]| {
+            node.members()
+                .iter()
+                .any(|member| names.iter().any(|name| *name != member.name && same_word(name, &member.name)))
+        };
+        if spelt_otherwise(node, &MEMBERS) || params.is_some_and(|params| spelt_otherwise(params, &PARAMS)) {
+            return Err(invalid("a member of the protocol is spelt in another way"));
+        }
         // Of two members that differ by case alone one reader takes the one, and another the other.
         let inner = params.into_iter().flat_map(Node::members).map(|member| &member.value);
         if [Some(node), params].into_iter().flatten().chain(inner).any(|node| has_twins(node.members())) {
             return Err(invalid("two members have names that differ by case alone"));
+        }
+        let arguments = params.and_then(|params| params.get("arguments"));
+        let can_be = |node: &Node<'_>| matches!(node.kind, Kind::Object(_)) || node.raw(text) == "null";
+        if arguments.is_some_and(|arguments| !can_be(arguments)) {
+            return Err(invalid("`arguments` must be an object"));
         }
         Ok(Self { node, id, method, params })
     }
@@ -98,6 +112,15 @@ pub(crate) fn is_modern(headers: &HeaderMap, message: &Message<'_, '_>) -> Resul
     let meta = message.params.and_then(|params| params.get("_meta"));
     let told = meta.and_then(|meta| meta.get(meta::PROTOCOL_VERSION)).and_then(Node::text);
     let modern = version.as_deref().is_some_and(|version| version >= meta::MODERN);
+    // A server behind may look at the headers whatever the revision.
+    let (method, named) = (one(headers, headers::METHOD)?, one(headers, headers::NAME)?);
+    let wants = message.name();
+    if method.is_some() && message.method.is_some() && method.as_deref() != message.method {
+        return Err(Rejection::mismatch("Mcp-Method is not the method of the body"));
+    }
+    if named.is_some() && message.method.is_some() && named.as_deref() != wants {
+        return Err(Rejection::mismatch("Mcp-Name is not what the body names"));
+    }
     if !modern {
         return match told {
             // The body says more than the headers do.
@@ -108,14 +131,11 @@ pub(crate) fn is_modern(headers: &HeaderMap, message: &Message<'_, '_>) -> Resul
     if told.is_some() && told != version.as_deref() {
         return Err(Rejection::mismatch("MCP-Protocol-Version is not what the body says"));
     }
-    let Some(method) = message.method else { return Ok(true) };
-    if one(headers, headers::METHOD)?.as_deref() != Some(method) {
-        return Err(Rejection::mismatch("Mcp-Method is not the method of the body"));
+    if message.method.is_some() && method.is_none() {
+        return Err(Rejection::mismatch("Mcp-Method is missing"));
     }
-    let named = one(headers, headers::NAME)?;
-    let wants = message.name();
-    if (wants.is_some() && message.is_request() || named.is_some()) && named.as_deref() != wants {
-        return Err(Rejection::mismatch("Mcp-Name is not what the body names"));
+    if wants.is_some() && message.is_request() && named.is_none() {
+        return Err(Rejection::mismatch("Mcp-Name is missing"));
     }
     Ok(true)
 }
@@ -129,10 +149,8 @@ pub(crate) fn mirrors(
     let mut mirrors = Vec::new();
     for name in headers.keys().filter(|name| name.as_str().starts_with(PARAM)) {
         let Some(value) = one(headers, name.as_str())? else { continue };
-        let mut values = Vec::new();
-        scalars(message.params.and_then(|params| params.get("arguments")), text, &mut values);
-        let alike = |known: &String| *known == value || same_number(known, &value);
-        if !values.iter().any(alike) {
+        let arguments = message.params.and_then(|params| params.get("arguments"));
+        if !arguments.is_some_and(|arguments| repeats(arguments, text, &value)) {
             return Err(Rejection::mismatch("an Mcp-Param header is not what the arguments say"));
         }
         mirrors.push((name.clone(), value));
@@ -140,18 +158,50 @@ pub(crate) fn mirrors(
     Ok(mirrors)
 }
 
-/// Numbers are compared as numbers: 1 and 1.0 are the same.
-fn same_number(one: &str, other: &str) -> bool {
-    matches!((one.parse::<f64>(), other.parse::<f64>()), (Ok(one), Ok(other)) if one == other)
+/// Whether a value stands anywhere below a node.
+fn repeats(node: &Node<'_>, text: &str, value: &str) -> bool {
+    let mut open = vec![node];
+    while let Some(node) = open.pop() {
+        let is_it = match &node.kind {
+            Kind::Object(members) => {
+                open.extend(members.iter().map(|member| &member.value));
+                false
+            }
+            Kind::Array(items) => {
+                open.extend(items);
+                false
+            }
+            Kind::Text(known) => known == value,
+            Kind::Number => same_number(node.raw(text), value),
+            Kind::Literal => node.raw(text) == value,
+        };
+        if is_it {
+            return true;
+        }
+    }
+    false
 }
 
-fn scalars(node: Option<&Node<'_>>, text: &str, found: &mut Vec<String>) {
-    let Some(node) = node else { return };
-    match &node.kind {
-        Kind::Object(members) => members.iter().for_each(|member| scalars(Some(&member.value), text, found)),
-        Kind::Array(items) => items.iter().for_each(|item| scalars(Some(item), text, found)),
-        Kind::Text(value) => found.push(value.to_string()),
-        Kind::Number | Kind::Literal => found.push(node.raw(text).to_owned()),
+/// Numbers are compared as numbers, and exactly: 1 and 1.0 are the same, and of two large ones that a float cannot tell
+/// apart one is not the other.
+fn same_number(one: &str, other: &str) -> bool {
+    one == other || matches!((digits(one), digits(other)), (Some(one), Some(other)) if one == other)
+}
+
+/// A number of JSON as its sign, its digits without the zeros around them, and the place of the last one.
+fn digits(number: &str) -> Option<(bool, String, i64)> {
+    let node = span::parse(number).ok().filter(|node| node.kind == Kind::Number && node.at == (0..number.len()))?;
+    let number = node.raw(number).to_ascii_lowercase();
+    let (mantissa, exponent) = number.split_once('e').unwrap_or((&number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let written = format!("{}{fraction}", whole.trim_start_matches('-'));
+    let kept = written.trim_end_matches('0');
+    let dropped = written.len() - kept.len();
+    let place = exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(fraction.len()).ok()?)?;
+    let place = place.checked_add(i64::try_from(dropped).ok()?)?;
+    match kept.trim_start_matches('0') {
+        "" => Some((false, String::new(), 0)),
+        kept => Some((whole.starts_with('-'), kept.to_owned(), place)),
     }
 }
 
@@ -176,9 +226,19 @@ fn is_id(node: &Node<'_>, text: &str) -> bool {
 }
 
 fn has_twins(members: &[Member<'_>]) -> bool {
-    let mut names: Vec<String> = members.iter().map(|member| member.name.to_ascii_lowercase()).collect();
+    let mut names: Vec<String> = members.iter().map(|member| folded(&member.name)).collect();
     names.sort_unstable();
     names.windows(2).any(|pair| pair[0] == pair[1])
+}
+
+/// Whether two words are one to readers to whom case means nothing.
+pub(crate) fn same_word(one: &str, other: &str) -> bool {
+    one == other || folded(one) == folded(other)
+}
+
+/// Such readers take the long s for an s, and the sign of Kelvin for a k.
+fn folded(word: &str) -> String {
+    word.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
 /// A body that is too long.
@@ -186,4 +246,12 @@ pub(crate) fn too_long() -> Rejection {
     Rejection::Protocol(StatusCode::PAYLOAD_TOO_LARGE, meta::INVALID_REQUEST, "the message is too long")
 }
 
-const PARAM: &str = "mcp-param-";
+/// The members of a message.
+const MEMBERS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+/// The members of parameters by which something is decided here.
+const PARAMS: [&str; 9] =
+    ["_meta", "name", "arguments", "uri", "taskId", "requestState", "inputResponses", "requestId", "ref"];
+
+/// How headers begin that repeat an argument.
+pub(crate) const PARAM: &str = "mcp-param-";

@@ -1,7 +1,10 @@
 //! From theirs to ours: what the server behind calls its objects becomes handles of ours, wherever it stands in an answer, and
 //! all other bytes stay as they were received. At last the answer is searched for what must not be in it.
 
-use std::ops::Range;
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+};
 
 use handfast::{
     Caller, ObjectType,
@@ -11,11 +14,13 @@ use handfast_wire::span::{self, Kind, Node};
 use serde_json::Value;
 
 use crate::{
+    ids::Ids,
     respond::Rejection,
-    reveal::{Known, Name, is_uri, percent_encoded},
+    reveal::{Known, Name, is_uri},
     rules::Rules,
     schemas,
-    states::{Round, States},
+    spelled::{Finder, is_telling, unescaped},
+    states::{Round, States, without},
 };
 
 /// Conceals what answers one request.
@@ -31,8 +36,7 @@ pub(crate) struct Conceal<'g> {
     pub(crate) round: Option<&'g Round>,
     /// Handles of ours that stand for names of theirs.
     pub(crate) known: &'g mut Known,
-    /// The id that the server behind was sent, and the one that the client has sent, both in JSON.
-    pub(crate) ids: Option<&'g (String, String)>,
+    pub(crate) ids: &'g Ids,
 }
 
 impl Conceal<'_> {
@@ -42,22 +46,29 @@ impl Conceal<'_> {
         if !matches!(node.kind, Kind::Object(_)) {
             return Err(Rejection::Upstream("the server's answer is not a message"));
         }
-        let mut changes = Vec::new();
+        let mut changes = self.ids.give_back(&node, text)?;
         let result = node.get("result");
-        self.identify(&node, text, &mut changes)?;
         for (kind, inner, form) in self.found(&node, text) {
             let shown = self.names.conceal(self.caller, &kind, &inner, form).await?;
             self.known.insert(shown.handle().expose().to_owned(), Name { kind, inner, form });
         }
-        let mut state = None;
+        let mut sealed = None;
         if let (Some(round), Some(result)) = (self.round, result) {
-            state = self.states.seal(self.caller, round, result, text)?.map(|sealed| (sealed, result));
+            sealed = self.states.seal(self.caller, round, result, text)?.map(|sealed| (sealed, result));
         }
-        let mut pass = Pass { known: Some(&*self.known), found: Vec::new() };
+        let mut states: Vec<&str> = self.round.and_then(Round::state).into_iter().collect();
+        for result in results(&node) {
+            states.extend(result.get(STATE).and_then(Node::text));
+            // Where nothing takes it back, it is told to nobody.
+            if sealed.as_ref().is_none_or(|(_, of)| of.at != result.at) {
+                changes.extend(without(result, |at| result.members()[at].name == STATE));
+            }
+        }
+        let finder = Finder::of(self.known, &states);
+        let mut pass = Pass { known: Some(&*self.known), finder: finder.as_ref(), found: Vec::new() };
         self.walk(&node, text, &mut pass, &mut changes, 0);
-        if let Some((sealed, result)) = &state {
-            changes.retain(|(place, _)| result.get("requestState").is_none_or(|state| state.at != *place));
-            changes.push(put(result, "requestState", &Value::from(sealed.as_str()).to_string()));
+        if let Some((sealed, result)) = &sealed {
+            changes.push(put(result, STATE, &Value::from(sealed.as_str()).to_string()));
         }
         if let Some(result) = result {
             if self.method == "tools/list" {
@@ -69,53 +80,26 @@ impl Conceal<'_> {
             }
         }
         let answer = span::spliced(text, changes);
-        let theirs = state.and_then(|(_, result)| result.get("requestState").and_then(Node::text));
-        self.leaks_nothing(&answer, theirs)?;
-        Ok(answer)
-    }
-
-    /// An answer is an answer to what was asked, by the id that the client knows.
-    fn identify(
-        &self,
-        node: &Node<'_>,
-        text: &str,
-        changes: &mut Vec<(Range<usize>, String)>,
-    ) -> Result<(), Rejection> {
-        let Some((sent, original)) = self.ids else { return Ok(()) };
-        let is_answer = node.get("result").is_some() || node.get("error").is_some();
-        match node.get("id") {
-            Some(id) if is_answer && id.raw(text) == sent => changes.push((id.at.clone(), original.clone())),
-            // "A response without an id" is said of a request that could not be read.
-            Some(id) if is_answer && id.raw(text) != "null" => {
-                return Err(Rejection::Upstream("the server has answered another request"));
-            }
-            _ => {}
+        // This is the line: an answer in which a name or a state of the server behind still stands does not leave.
+        match finder.is_some_and(|finder| !is_clean(&answer, &finder)) {
+            true => Err(Rejection::Upstream("the server's answer could not be made safe")),
+            false => Ok(answer),
         }
-        let meta = ["params", "result"].into_iter().filter_map(|part| node.get(part)?.get("_meta"));
-        for subscription in meta.filter_map(|meta| meta.get(SUBSCRIPTION)) {
-            if subscription.raw(text) == sent {
-                changes.push((subscription.at.clone(), original.clone()));
-            }
-        }
-        Ok(())
     }
 
     /// The names of theirs for which there is no handle of ours yet.
     fn found(&self, node: &Node<'_>, text: &str) -> Vec<(ObjectType, String, Form)> {
-        let mut pass = Pass { known: None, found: Vec::new() };
+        let mut pass = Pass { known: None, finder: None, found: Vec::new() };
         self.walk(node, text, &mut pass, &mut Vec::new(), 0);
-        let mut found: Vec<(ObjectType, String, Form)> = Vec::new();
+        let mut found: BTreeMap<(String, String), (ObjectType, Form)> = BTreeMap::new();
         for (kind, inner, form) in pass.found {
-            let known = self.known.outer(&kind, &inner).is_some();
-            match found.iter_mut().find(|(other, name, _)| *other == kind && *name == inner) {
+            if self.known.outer(&kind, &inner).is_none() {
+                let (_, known) = found.entry((kind.to_string(), inner)).or_insert((kind, form));
                 // Once a number, it is one.
-                Some((_, _, known)) if form == Form::Number => *known = form,
-                Some(_) => {}
-                None if known => {}
-                None => found.push((kind, inner, form)),
+                *known = if form == Form::Number { form } else { *known };
             }
         }
-        found
+        found.into_iter().map(|((_, inner), (kind, form))| (kind, inner, form)).collect()
     }
 
     /// Goes through a message, or through JSON text inside of one.
@@ -127,33 +111,33 @@ impl Conceal<'_> {
         changes: &mut Vec<(Range<usize>, String)>,
         depth: usize,
     ) {
-        let mut places: Vec<(Range<usize>, &ObjectType)> = Vec::new();
-        let mut inside: Vec<(Range<usize>, &str, &ObjectType)> = Vec::new();
+        let mut places: HashMap<usize, &ObjectType> = HashMap::new();
+        let mut inside: HashMap<usize, Vec<(&str, &ObjectType)>> = HashMap::new();
         if depth == 0 {
-            let results = [root.get("result"), root.get("result").and_then(|result| result.get("result"))];
             for (kind, result) in
-                self.rules.kinds().iter().flat_map(|kind| results.iter().flatten().map(move |result| (kind, *result)))
+                self.rules.kinds().iter().flat_map(|kind| results(root).into_iter().map(move |result| (kind, result)))
             {
-                places.extend(kind.at(self.tool, result).into_iter().map(|node| (node.at.clone(), &kind.name)));
-                let within = kind.within(self.tool, result).into_iter();
-                inside.extend(within.map(|(node, pointer)| (node.at.clone(), pointer, &kind.name)));
+                for node in kind.at(self.tool, result) {
+                    places.entry(node.at.start).or_insert(&kind.name);
+                }
+                for (node, pointer) in kind.within(self.tool, result) {
+                    inside.entry(node.at.start).or_default().push((pointer, &kind.name));
+                }
             }
         }
+        let states: Vec<usize> = match depth {
+            0 => results(root).into_iter().filter_map(|result| Some(result.get(STATE)?.at.start)).collect(),
+            _ => Vec::new(),
+        };
         let mut open: Vec<(&Node<'_>, Option<&ObjectType>)> = vec![(root, None)];
         while let Some((node, of_member)) = open.pop() {
-            let place = places.iter().find(|(place, _)| *place == node.at).map(|(_, kind)| *kind);
-            let kind = place.or(of_member);
+            let kind = places.get(&node.at.start).copied().or(of_member);
             match (&node.kind, kind) {
                 (Kind::Object(members), _) => {
-                    for member in members {
-                        let is_state = member.name == "requestState";
-                        let kind = self.rules.of_member(&member.name).map(|kind| &kind.name);
-                        if !is_state {
-                            open.push((&member.value, kind));
-                        }
-                        if let Some(new) = self.prose(&member.name, pass) {
-                            changes.push((member.name_at.clone(), Value::from(new).to_string()));
-                        }
+                    for member in members.iter().filter(|member| !states.contains(&member.value.at.start)) {
+                        open.push((&member.value, self.rules.of_member(&member.name).map(|kind| &kind.name)));
+                        let told = pass.told(&member.name);
+                        changes.extend(in_quotes(&member.name_at, text, told));
                     }
                 }
                 (Kind::Array(items), kind) => open.extend(items.iter().map(|item| (item, kind))),
@@ -162,30 +146,37 @@ impl Conceal<'_> {
                         changes.push((node.at.clone(), Value::from(outer).to_string()));
                     }
                 }
-                (Kind::Number, Some(kind)) => {
-                    if let Some(outer) = pass.name(kind, node.raw(text), Form::Number) {
-                        changes.push((node.at.clone(), Value::from(outer).to_string()));
-                    }
+                (Kind::Number, kind) => {
+                    let raw = node.raw(text);
+                    let outer = match kind {
+                        Some(kind) => pass.name(kind, raw, Form::Number),
+                        None => pass.known.filter(|_| is_telling(raw)).and_then(|known| known.any_outer(raw)),
+                    };
+                    changes.extend(outer.map(|outer| (node.at.clone(), Value::from(outer).to_string())));
                 }
                 (Kind::Text(value), None) => {
-                    let pointers = inside.iter().filter(|(place, ..)| *place == node.at);
-                    let pointers: Vec<(&str, &ObjectType)> = pointers.map(|(_, at, kind)| (*at, *kind)).collect();
-                    if let Some(new) = self.text(value, &pointers, pass, depth) {
-                        changes.push((node.at.clone(), Value::from(new).to_string()));
-                    }
+                    let pointers = inside.get(&node.at.start).map_or(&[][..], Vec::as_slice);
+                    let told = self.text(value, pointers, pass, depth);
+                    changes.extend(in_quotes(&node.at, text, told));
                 }
                 _ => {}
             }
         }
     }
 
-    /// A string that is not itself a name: JSON, a URI, a sentence.
-    fn text(&self, value: &str, pointers: &[(&str, &ObjectType)], pass: &mut Pass<'_>, depth: usize) -> Option<String> {
+    /// A string that is not itself a name: JSON, a URI, a sentence. What in it is to be changed, and to what.
+    fn text(
+        &self,
+        value: &str,
+        pointers: &[(&str, &ObjectType)],
+        pass: &mut Pass<'_>,
+        depth: usize,
+    ) -> Vec<(Range<usize>, String)> {
+        let mut changes = Vec::new();
         if depth < MOST_NESTED
-            && value.trim_start().starts_with(['{', '['])
+            && value.trim_start().starts_with(['{', '[', '"'])
             && let Ok(node) = span::parse(value)
         {
-            let mut changes = Vec::new();
             for (pointer, kind) in pointers {
                 for node in node.at_pointer(pointer) {
                     let name = match &node.kind {
@@ -199,7 +190,7 @@ impl Conceal<'_> {
                 }
             }
             self.walk(&node, value, pass, &mut changes, depth + 1);
-            return (!changes.is_empty()).then(|| span::spliced(value, changes));
+            return changes;
         }
         let mut places: Vec<(Range<usize>, &ObjectType)> = Vec::new();
         if let Some((kind, place)) = self.rules.of_uri(value) {
@@ -208,7 +199,6 @@ impl Conceal<'_> {
         for kind in self.rules.kinds() {
             places.extend(kind.in_text(self.tool, value).into_iter().map(|place| (place, &kind.name)));
         }
-        let mut changes = Vec::new();
         for (place, kind) in places {
             let name =
                 if is_uri(value) { percent_decoded(&value[place.clone()]) } else { value[place.clone()].to_owned() };
@@ -216,42 +206,74 @@ impl Conceal<'_> {
                 changes.push((place, outer.to_owned()));
             }
         }
-        let named = if changes.is_empty() { value.to_owned() } else { span::spliced(value, changes) };
-        let told = self.prose(&named, pass).unwrap_or(named);
-        (told != value).then_some(told)
+        let apart = |one: &Range<usize>, other: &Range<usize>| one.end <= other.start || other.end <= one.start;
+        let told =
+            pass.told(value).into_iter().filter(|(place, _)| changes.iter().all(|(taken, _)| apart(place, taken)));
+        let told: Vec<_> = told.collect();
+        changes.extend(told);
+        changes
     }
+}
 
-    /// A sentence in which names stand among other words.
-    fn prose(&self, value: &str, pass: &Pass<'_>) -> Option<String> {
-        let known = pass.known?;
-        let mut told = value.to_owned();
-        for (outer, name) in known.iter().filter(|(_, name)| is_telling(&name.inner)) {
-            for written in [name.inner.clone(), percent_encoded(&name.inner)] {
-                if told.contains(&written) {
-                    told = told.replace(&written, outer);
-                }
+/// Whether no name and no state stands in an answer, be it in a string, in the name of a member, or as a number.
+fn is_clean(answer: &str, finder: &Finder<'_>) -> bool {
+    let Ok(root) = span::parse(answer) else { return false };
+    let mut open = vec![&root];
+    while let Some(node) = open.pop() {
+        let is_in = match &node.kind {
+            Kind::Object(members) => {
+                open.extend(members.iter().map(|member| &member.value));
+                members.iter().any(|member| finder.is_in(&member.name))
             }
+            Kind::Array(items) => {
+                open.extend(items);
+                false
+            }
+            Kind::Text(value) => finder.is_in(value),
+            Kind::Number => finder.is_in(node.raw(answer)),
+            Kind::Literal => false,
+        };
+        if is_in {
+            return false;
         }
-        (told != value).then_some(told)
     }
+    true
+}
 
-    /// This is the line: an answer in which a name or a state of the server behind still stands does not leave.
-    fn leaks_nothing(&self, answer: &str, state: Option<&str>) -> Result<(), Rejection> {
-        let names = self.known.iter().map(|(_, name)| name.inner.as_str()).filter(|inner| is_telling(inner));
-        match names.chain(state.filter(|state| is_telling(state))).any(|secret| answer.contains(secret)) {
-            true => Err(Rejection::Upstream("the server's answer could not be made safe")),
-            false => Ok(()),
-        }
+/// The results of a message: of a finished task the tool's own stands inside of the result.
+fn results<'n, 't>(message: &'n Node<'t>) -> Vec<&'n Node<'t>> {
+    let result = message.get("result");
+    result.into_iter().chain(result.and_then(|result| result.get("result"))).collect()
+}
+
+/// What is to be changed in the value of a string, as changes of the text in which the string stands at this place.
+fn in_quotes(at: &Range<usize>, text: &str, changes: Vec<(Range<usize>, String)>) -> Vec<(Range<usize>, String)> {
+    if changes.is_empty() {
+        return changes;
     }
+    let start = at.start + 1;
+    let from = unescaped(&text[start..at.end - 1]);
+    let escaped = |new: String| {
+        let quoted = Value::from(new).to_string();
+        quoted[1..quoted.len() - 1].to_owned()
+    };
+    changes.into_iter().map(|(place, new)| (start + from[place.start]..start + from[place.end], escaped(new))).collect()
 }
 
 /// One way through a message: the first finds names, the second puts handles in their place.
 struct Pass<'k> {
     known: Option<&'k Known>,
+    finder: Option<&'k Finder<'k>>,
     found: Vec<(ObjectType, String, Form)>,
 }
 
 impl Pass<'_> {
+    /// What of a text in which names stand among other words is to be changed, and to what.
+    fn told(&self, value: &str) -> Vec<(Range<usize>, String)> {
+        let places = self.finder.map_or_else(Vec::new, |finder| finder.places(value));
+        places.into_iter().map(|(place, outer)| (place, outer.to_owned())).collect()
+    }
+
     /// A name stands here: what to put in its place.
     fn name(&mut self, kind: &ObjectType, inner: &str, form: Form) -> Option<&str> {
         match self.known {
@@ -276,12 +298,6 @@ fn put(object: &Node<'_>, name: &str, value: &str) -> (Range<usize>, String) {
     }
 }
 
-/// Whether a name is long and odd enough to be nothing else where it is found: a `17` is in many sentences.
-fn is_telling(inner: &str) -> bool {
-    let odd = inner.bytes().any(|byte| byte.is_ascii_digit());
-    inner.len() >= 16 || inner.len() >= 6 && odd && inner.bytes().any(|byte| !byte.is_ascii_digit())
-}
-
 fn percent_decoded(text: &str) -> String {
     let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
     while let [first, more @ ..] = rest {
@@ -301,6 +317,6 @@ fn percent_decoded(text: &str) -> String {
 }
 
 /// How deep JSON in strings in JSON is followed.
-const MOST_NESTED: usize = 3;
+const MOST_NESTED: usize = 8;
 
-const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+const STATE: &str = "requestState";

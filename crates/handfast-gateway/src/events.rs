@@ -41,8 +41,13 @@ impl Stream {
                     let Ok(data) = frame.into_data() else { continue };
                     self.take(&data).await;
                 }
-                // Broken off, or over: what was not a whole event is none.
-                _ => self.over = true,
+                // Broken off, or over: what was not a whole event is none. A CR at the very end is a line end.
+                end => {
+                    if end.is_none() && self.blocks.held.ends_with(b"\r") {
+                        self.take(b"\n").await;
+                    }
+                    self.over = true;
+                }
             }
         }
     }
@@ -71,24 +76,46 @@ impl Stream {
     async fn event(&mut self, block: &[u8]) -> Result<Bytes, Rejection> {
         let unreadable = || Rejection::Upstream("the server's answer cannot be read");
         let text = std::str::from_utf8(block).map_err(|_| unreadable())?;
-        let lines: Vec<&str> = text.split(['\n', '\r']).collect();
-        let data = |line: &&str| line.strip_prefix("data").is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
-        let values: Vec<&str> = lines.iter().filter(|line| data(line)).map(|line| value(line)).collect();
+        // A reader takes the mark away that may stand before everything, and what comes after it is a field.
+        let lines: Vec<&str> = text.trim_start_matches('\u{feff}').split(['\n', '\r']).collect();
+        let values: Vec<&str> = lines.iter().filter(|line| field(line) == "data").map(|line| value(line)).collect();
         let message = values.join("\n");
-        if message.trim().is_empty() {
+        let told = match message.trim() {
+            "" => message.clone(),
+            _ => {
+                let told = self.answering.message(&message).await?;
+                tally::event();
+                told
+            }
+        };
+        let kept = |line: &&&str| ["id", "event", "retry"].contains(&field(line));
+        if lines.iter().filter(kept).any(|line| self.answering.leaks(line)) {
+            return Err(Rejection::Upstream("the server's answer could not be made safe"));
+        }
+        let known = |line: &&str| line.is_empty() || KNOWN.contains(line) || KNOWN.contains(&field(line));
+        if told == message && !text.starts_with('\u{feff}') && lines.iter().all(known) {
             return Ok(Bytes::copy_from_slice(block));
         }
-        let told = self.answering.message(&message).await?;
-        tally::event();
-        if told == message {
-            return Ok(Bytes::copy_from_slice(block));
+        // What no reader reads is not told either: of a comment only that there was one.
+        let rest = |line: &&str| match *line {
+            line if line.starts_with(':') => Some(":".to_owned()),
+            line => Some(line.to_owned()).filter(|line| kept(&&line.as_str())),
+        };
+        let mut event: Vec<String> = lines.iter().filter_map(rest).collect();
+        if !values.is_empty() {
+            event.extend(told.split('\n').map(|line| format!("data: {line}")));
         }
-        let mut event: Vec<String> =
-            lines.iter().filter(|line| !line.is_empty() && !data(line)).map(|line| (*line).to_owned()).collect();
-        event.extend(told.lines().map(|line| format!("data: {line}")));
         Ok(Bytes::from(format!("{}\n\n", event.join("\n"))))
     }
 }
+
+/// The name of the field that a line holds; empty for a comment.
+fn field(line: &str) -> &str {
+    line.split_once(':').map_or(line, |(name, _)| name)
+}
+
+/// What may stand in an event that is passed on as it is; of comments the empty one.
+const KNOWN: [&str; 5] = ["data", "id", "event", "retry", ":"];
 
 fn value(line: &str) -> &str {
     let value = line.split_once(':').map_or("", |(_, value)| value);

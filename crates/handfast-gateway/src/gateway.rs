@@ -28,9 +28,11 @@ use crate::{
     admit::{self, Message},
     conceal::Conceal,
     events,
+    ids::Ids,
     respond::Rejection,
     reveal::{Reveal, Shape},
     rules::Rules,
+    spelled::Finder,
     states::{Round, States},
     tally,
     upstream::{Down, Upstream},
@@ -201,22 +203,18 @@ impl Inner {
         let mut reveal =
             Reveal { rules: &self.rules, names, shape, caller: &caller, known: crate::reveal::Known::default() };
         let mut changes = reveal.request(&message, &text).await?;
-        let mut round = Round::of(&message, &text);
+        let mut round = Round::of(&message, &text)?;
         if let (Some(round), Some(params)) = (&mut round, message.params) {
             changes.extend(self.states.take_back(&caller, round, params, &text).await?);
         }
-        let mut ids = None;
-        if let Some(own) = message.id.filter(|_| modern && message.is_request()) {
-            // Servers have confused callers whose requests had the same id.
-            let sent = format!("\"{}\"", handfast::ObjectRef::random());
-            changes.push((own.at.clone(), sent.clone()));
-            ids = Some((sent, own.raw(&text).to_owned()));
-        }
+        let mut ids = if modern { Ids::default() } else { Ids::of_session(&caller, given.get(headers::SESSION_ID)) };
+        changes.extend(ids.exchange(&message, &text));
         let mut asked = HeaderMap::new();
         for name in PASSED {
             asked.extend(given.get_all(&name).iter().map(|value| (Some(name.clone()), value.clone())));
         }
         for (name, value) in mirrors {
+            reveal.agrees(&message, name.as_str(), &value)?;
             let value = reveal.repeated(&value).await?.unwrap_or(value);
             put(&mut asked, name, &value);
         }
@@ -256,7 +254,7 @@ impl Inner {
             tool: String::new(),
             round: None,
             known: crate::reveal::Known::default(),
-            ids: None,
+            ids: Ids::of_session(caller, given.get(headers::SESSION_ID)),
             is_request: false,
         };
         answering.answer(answer).await
@@ -291,7 +289,7 @@ pub(crate) struct Answering {
     tool: String,
     round: Option<Round>,
     known: crate::reveal::Known,
-    ids: Option<(String, String)>,
+    ids: Ids,
     is_request: bool,
 }
 
@@ -352,14 +350,20 @@ impl Answering {
             tool: &self.tool,
             round: self.round.as_ref(),
             known: &mut self.known,
-            ids: self.ids.as_ref(),
+            ids: &self.ids,
         };
         conceal.message(text).await
     }
 
+    /// Whether a line that is no part of a message tells what the client is not to know.
+    pub(crate) fn leaks(&self, line: &str) -> bool {
+        let states: Vec<&str> = self.round.as_ref().and_then(Round::state).into_iter().collect();
+        Finder::of(&self.known, &states).is_some_and(|finder| finder.is_in(line))
+    }
+
     /// What the client is told in the place of a message that cannot be passed on.
     pub(crate) fn instead(&self, rejection: &Rejection) -> String {
-        rejection.body(self.ids.as_ref().map_or("", |(_, own)| own), &self.method)
+        rejection.body(self.ids.own(), &self.method)
     }
 
     /// The longest message, in bytes.

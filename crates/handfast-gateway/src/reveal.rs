@@ -1,7 +1,10 @@
 //! From ours to theirs: every handle of ours in a request becomes what the server behind calls it, if it is the caller's.
 //! Where a handle belongs nothing else is let through: what the server behind calls its objects is no way to them.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+};
 
 use handfast::{
     Caller, ObjectType,
@@ -11,14 +14,18 @@ use handfast_wire::span::{Kind, Node};
 use regex::Regex;
 
 use crate::{
-    admit::Message,
+    admit::{Message, PARAM, same_word},
     respond::{Rejection, written},
     rules::{Rules, TASK, Takes},
 };
 
 /// Handles of ours, and what the server behind calls them: those of one request.
 #[derive(Debug, Default)]
-pub(crate) struct Known(BTreeMap<String, Name>);
+pub(crate) struct Known {
+    names: BTreeMap<String, Name>,
+    /// By what the server behind calls them.
+    outers: HashMap<String, Vec<(ObjectType, String)>>,
+}
 
 /// What the server behind calls something.
 #[derive(Debug, Clone)]
@@ -31,16 +38,23 @@ pub(crate) struct Name {
 impl Known {
     /// Each handle of ours, with what the server behind calls it.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Name)> {
-        self.0.iter().map(|(outer, name)| (outer.as_str(), name))
+        self.names.iter().map(|(outer, name)| (outer.as_str(), name))
     }
 
     pub(crate) fn insert(&mut self, outer: String, name: Name) {
-        self.0.insert(outer, name);
+        self.outers.entry(name.inner.clone()).or_default().push((name.kind.clone(), outer.clone()));
+        self.names.insert(outer, name);
     }
 
     /// The handle of ours that stands for a name.
     pub(crate) fn outer(&self, kind: &ObjectType, inner: &str) -> Option<&str> {
-        self.iter().find(|(_, name)| name.kind == *kind && name.inner == inner).map(|(outer, _)| outer)
+        let outers = self.outers.get(inner)?;
+        outers.iter().find(|(known, _)| known == kind).map(|(_, outer)| outer.as_str())
+    }
+
+    /// The same whatever it is the name of.
+    pub(crate) fn any_outer(&self, inner: &str) -> Option<&str> {
+        self.outers.get(inner)?.first().map(|(_, outer)| outer.as_str())
     }
 }
 
@@ -84,15 +98,12 @@ impl Reveal<'_> {
             self.must_be_ours(&kind, node, text).await?;
         }
         let (mut strings, mut changes) = (Vec::new(), Vec::new());
-        if let Some(params) = message.params {
-            collect(params, &mut strings);
-        }
         // What a client answers to the server's own questions may name things as well.
-        if let Some(result) = message.node.get("result") {
-            collect(result, &mut strings);
+        for part in ["params", "result", "error"] {
+            collect(message.node.get(part), part == "params", &mut strings);
         }
-        for (place, value) in strings {
-            if let Some(revealed) = self.string(value).await? {
+        for (place, value, is_name) in strings {
+            if let Some(revealed) = self.string(value, is_name).await? {
                 changes.push((place, revealed));
             }
         }
@@ -114,22 +125,53 @@ impl Reveal<'_> {
             for takes in &kind.takes {
                 let nodes = match (takes, arguments) {
                     (Takes::Tool { tool, pointer }, Some(arguments)) if method == "tools/call" && tool == name => {
-                        arguments.at_pointer(pointer)
+                        at_any_case(arguments, pointer)
                     }
                     (Takes::Prompt { prompt, argument }, Some(arguments))
                         if method == "prompts/get" && prompt == name =>
                     {
-                        arguments.get(argument).into_iter().collect()
+                        at_any_case(arguments, &format!("/{}", handfast_wire::pointer::escape(argument)))
                     }
                     _ => continue,
                 };
                 wanted.extend(nodes.into_iter().map(|node| (kind.name.clone(), node)));
             }
-            if kind.name.as_str() == TASK && method.starts_with("tasks/") {
-                wanted.extend(params.get("taskId").map(|node| (kind.name.clone(), node)));
+            // Elsewhere a handle goes by its name: of a tool that no rule knows, and in what belongs to the protocol.
+            let named = match kind.name.as_str() {
+                TASK => params.members().iter().filter(|member| member.name != "arguments").collect(),
+                _ if method == "tools/call" && kind.mint != name => {
+                    arguments.map_or(&[][..], Node::members).iter().collect()
+                }
+                _ => Vec::new(),
+            };
+            for member in named {
+                kind.named(member, &mut wanted);
             }
         }
         wanted
+    }
+
+    /// A header that goes by the name of a handle repeats one, and nothing else that stands in the arguments.
+    pub(crate) fn agrees(&self, message: &Message<'_, '_>, header: &str, value: &str) -> Result<(), Rejection> {
+        let Some(tool) = message.name() else { return Ok(()) };
+        let plain = |name: &str| name.replace(|c: char| !c.is_ascii_alphanumeric(), "").to_ascii_lowercase();
+        let header = plain(header.strip_prefix(PARAM).unwrap_or(header));
+        for kind in self.rules.kinds() {
+            let is_named = kind.takes.iter().any(|takes| match takes {
+                Takes::Tool { tool: known, pointer } if known == tool => {
+                    let (member, kind) = (plain(&handfast_wire::pointer::last(pointer)), plain(kind.name.as_str()));
+                    header == kind
+                        || header == member
+                        || header == format!("{kind}id")
+                        || format!("{header}id") == member
+                }
+                _ => false,
+            });
+            if is_named && self.known.names.get(value).is_none_or(|name| name.kind != kind.name) {
+                return Err(Rejection::mismatch("an Mcp-Param header is not what the arguments say"));
+            }
+        }
+        Ok(())
     }
 
     async fn must_be_ours(&mut self, kind: &ObjectType, node: &Node<'_>, text: &str) -> Result<(), Rejection> {
@@ -150,7 +192,7 @@ impl Reveal<'_> {
     }
 
     async fn reveal(&mut self, kind: Option<&ObjectType>, shown: &str) -> Result<Name, Rejection> {
-        if let Some(known) = self.known.0.get(shown).filter(|known| kind.is_none_or(|kind| *kind == known.kind)) {
+        if let Some(known) = self.known.names.get(shown).filter(|known| kind.is_none_or(|kind| *kind == known.kind)) {
             return Ok(known.clone());
         }
         // This is the line: what the caller does not own is not revealed, and the server behind is not asked.
@@ -165,7 +207,7 @@ impl Reveal<'_> {
     }
 
     /// A string of the request as the server behind is to read it, in JSON; `None` where it stays as it is.
-    async fn string(&mut self, value: &str) -> Result<Option<String>, Rejection> {
+    async fn string(&mut self, value: &str, is_name: bool) -> Result<Option<String>, Rejection> {
         if let Some((kind, place)) = self.rules.of_uri(value) {
             let kind = kind.name.clone();
             self.reveal(Some(&kind), &value[place]).await?;
@@ -173,7 +215,8 @@ impl Reveal<'_> {
         let parts = self.parts(value).await?;
         Ok(match &parts[..] {
             [] => None,
-            [(place, name)] if *place == (0..value.len()) => Some(written(&name.inner, name.form)),
+            // A member is named by a string, whatever its name is.
+            [(place, name)] if *place == (0..value.len()) && !is_name => Some(written(&name.inner, name.form)),
             parts => Some(written(&spliced(value, parts), Form::Text)),
         })
     }
@@ -200,19 +243,43 @@ fn spliced(value: &str, parts: &[(Range<usize>, Name)]) -> String {
     handfast_wire::span::spliced(value, changes)
 }
 
-/// Every string below a node, names of members included, but what the client only echoes.
-fn collect<'n>(node: &'n Node<'_>, found: &mut Vec<(Range<usize>, &'n str)>) {
-    match &node.kind {
-        Kind::Object(members) => {
-            for member in members.iter().filter(|member| member.name != "requestState") {
-                found.push((member.name_at.clone(), &member.name));
-                collect(&member.value, found);
+/// A string, where it stands, and whether it is the name of a member.
+type Found<'n> = (Range<usize>, &'n str, bool);
+
+/// Every string below a node, names of members included, but of parameters what the client only echoes.
+fn collect<'n>(root: Option<&'n Node<'_>>, are_params: bool, found: &mut Vec<Found<'n>>) {
+    let mut open: Vec<&Node<'_>> = root.into_iter().collect();
+    while let Some(node) = open.pop() {
+        match &node.kind {
+            Kind::Object(members) => {
+                let is_echoed =
+                    |name: &str| are_params && name == "requestState" && root.is_some_and(|root| root.at == node.at);
+                for member in members.iter().filter(|member| !is_echoed(&member.name)) {
+                    found.push((member.name_at.clone(), &member.name, true));
+                    open.push(&member.value);
+                }
             }
+            Kind::Array(items) => open.extend(items),
+            Kind::Text(value) => found.push((node.at.clone(), value, false)),
+            Kind::Number | Kind::Literal => {}
         }
-        Kind::Array(items) => items.iter().for_each(|item| collect(item, found)),
-        Kind::Text(value) => found.push((node.at.clone(), value)),
-        Kind::Number | Kind::Literal => {}
     }
+}
+
+/// What stands at a JSON Pointer, also to readers to whom the case of a name means nothing.
+fn at_any_case<'n, 't>(node: &'n Node<'t>, pointer: &str) -> Vec<&'n Node<'t>> {
+    let mut found = vec![node];
+    for segment in pointer.split('/').skip(1) {
+        let name = segment.replace("~1", "/").replace("~0", "~");
+        let step = |node: &'n Node<'t>| match &node.kind {
+            Kind::Object(members) => {
+                members.iter().filter(|member| same_word(&name, &member.name)).map(|member| &member.value).collect()
+            }
+            _ => node.at_pointer(&format!("/{segment}")),
+        };
+        found = found.into_iter().flat_map(step).collect();
+    }
+    found
 }
 
 /// Whether a text is a URI: a scheme, a colon, and no blanks.

@@ -4,12 +4,12 @@
 use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use handfast::{ObjectType, Policy, PolicyError};
-use handfast_wire::span::Node;
+use handfast_wire::span::{Kind as Shape, Member, Node};
 use regex::Regex;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::template::Template;
+use crate::{admit::same_word, template::Template};
 
 /// What is known of the handles of the server behind.
 #[derive(Debug)]
@@ -212,6 +212,19 @@ impl Kind {
             spots: Vec::new(),
             takes: Vec::new(),
             members: vec!["taskId".to_owned()],
+        }
+    }
+
+    /// The values below a member that hold one by the name of their member, in whatever case and number.
+    pub(crate) fn named<'n, 't>(&self, member: &'n Member<'t>, found: &mut Vec<(ObjectType, &'n Node<'t>)>) {
+        let mut open = vec![member];
+        while let Some(member) = open.pop() {
+            let is_it =
+                |known: &String| same_word(known, &member.name) || same_word(&format!("{known}s"), &member.name);
+            if !matches!(member.value.kind, Shape::Object(_)) && self.members.iter().any(is_it) {
+                found.push((self.name.clone(), &member.value));
+            }
+            open.extend(member.value.members());
         }
     }
 

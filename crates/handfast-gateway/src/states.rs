@@ -34,6 +34,8 @@ pub(crate) struct Round {
     /// What the client can be asked.
     declared: Value,
     progress: Option<Progress>,
+    /// The state of the server behind that came back with it.
+    state: Option<String>,
 }
 
 /// What of a request has to be changed before the server behind sees it.
@@ -45,20 +47,28 @@ struct Opened {
 }
 
 impl Round {
-    /// `None` where the method is not one that may ask.
-    pub(crate) fn of(message: &Message<'_, '_>, text: &str) -> Option<Self> {
-        let method = match message.method? {
-            "tools/call" => Method::ToolsCall,
-            "prompts/get" => Method::PromptsGet,
-            "resources/read" => Method::ResourcesRead,
-            _ => return None,
+    /// `None` where the method is not one that may ask; then there is no state to send back either.
+    pub(crate) fn of(message: &Message<'_, '_>, text: &str) -> Result<Option<Self>, Rejection> {
+        let method = match message.method {
+            Some("tools/call") => Method::ToolsCall,
+            Some("prompts/get") => Method::PromptsGet,
+            Some("resources/read") => Method::ResourcesRead,
+            _ if message.params.is_some_and(|params| params.get("requestState").is_some()) => {
+                return Err(Rejection::State);
+            }
+            _ => return Ok(None),
         };
         let name = message.name().unwrap_or_default().to_owned();
         let arguments = message.params.and_then(|params| params.get("arguments"));
         let arguments = arguments.and_then(|arguments| serde_json::from_str(arguments.raw(text)).ok());
         let declared = message.params.and_then(|params| params.get("_meta")?.get(meta::CLIENT_CAPABILITIES));
         let declared = declared.and_then(|declared| serde_json::from_str(declared.raw(text)).ok()).unwrap_or_default();
-        Some(Self { method, name, arguments, declared, progress: None })
+        Ok(Some(Self { method, name, arguments, declared, progress: None, state: None }))
+    }
+
+    /// The state of the server behind that came back with it.
+    pub(crate) fn state(&self) -> Option<&str> {
+        self.state.as_deref()
     }
 
     fn digest(&self) -> RequestDigest<'_> {
@@ -83,6 +93,7 @@ impl States {
                 self.open(caller, round, shown, params.get("inputResponses")).await?
             }
         };
+        round.state.clone_from(&opened.state);
         let value = |member: &Member<'_>| match &*member.name {
             "requestState" => Some(opened.state.as_ref().map(|state| Value::from(state.as_str()).to_string())),
             // This is the line: what was not asked is not answered.
@@ -185,7 +196,7 @@ impl States {
 }
 
 /// An object without some of its members, and without the commas between them.
-fn without(object: &Node<'_>, goes: impl Fn(usize) -> bool) -> Vec<(Range<usize>, String)> {
+pub(crate) fn without(object: &Node<'_>, goes: impl Fn(usize) -> bool) -> Vec<(Range<usize>, String)> {
     let (members, mut changes, mut at) = (object.members(), Vec::new(), 0);
     while at < members.len() {
         let end = (at..members.len()).find(|at| !goes(*at)).unwrap_or(members.len());
