@@ -4,6 +4,8 @@
 pub(crate) mod shield;
 #[path = "../../../handfast-probe/tests/support/table.rs"]
 pub(crate) mod table;
+pub(crate) mod answers;
+pub(crate) mod fake;
 
 use std::{sync::Arc, time::Duration};
 
