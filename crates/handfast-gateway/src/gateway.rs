@@ -150,9 +150,9 @@ impl Inner {
             return bare(StatusCode::UNAUTHORIZED);
         };
         let (head, body) = request.into_parts();
-        if let Some(origin) = head.headers.get(header::ORIGIN)
-            && !self.options.origins.iter().any(|known| origin.as_bytes() == known.as_bytes())
-        {
+        let is_known =
+            |origin: &HeaderValue| self.options.origins.iter().any(|known| origin.as_bytes() == known.as_bytes());
+        if !head.headers.get_all(header::ORIGIN).iter().all(is_known) {
             return bare(StatusCode::FORBIDDEN);
         }
         match head.method {
@@ -413,5 +413,4 @@ const PASSED: [HeaderName; 9] = [
 ];
 
 /// What of an answer's headers the client gets to see.
-const RETURNED: [HeaderName; 4] =
-    [header::ALLOW, header::RETRY_AFTER, HeaderName::from_static("mcp-session-id"), header::CONTENT_TYPE];
+const RETURNED: [HeaderName; 3] = [header::ALLOW, header::RETRY_AFTER, HeaderName::from_static("mcp-session-id")];

@@ -5,6 +5,7 @@ pub(crate) mod shield;
 #[path = "../../../handfast-probe/tests/support/table.rs"]
 pub(crate) mod table;
 pub(crate) mod answers;
+pub(crate) mod behind;
 pub(crate) mod fake;
 
 use std::{sync::Arc, time::Duration};
