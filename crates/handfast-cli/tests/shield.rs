@@ -1,15 +1,19 @@
 //! Every twin as a child process of the gateway: what was confirmed bare is refuted behind it, or stands in `shield.txt` and, with
 //! the reason, in `docs/limits.md`.
 
-#[path = "../../handfast-gateway/tests/support/mod.rs"]
-mod gateway;
+#[path = "../../handfast-gateway/tests/support/front.rs"]
+mod front;
+#[path = "../../handfast-gateway/tests/support/shield.rs"]
+mod shield;
+#[path = "../../handfast-probe/tests/support/table.rs"]
+mod table;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use gateway::shield::{self, Ready};
 use handfast_gateway::upstream::{Children, StdioOptions, StdioUpstream};
 use handfast_probe::target::Address;
 use handfast_twins::Twin;
+use shield::Ready;
 
 async fn ready(twin: &'static Twin) -> Ready {
     let program = env!("CARGO_BIN_EXE_handfast").to_owned();

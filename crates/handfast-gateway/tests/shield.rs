@@ -1,15 +1,19 @@
 //! Every twin over HTTP, bare and behind the gateway: what was confirmed bare is refuted behind it, or stands in `shield.txt`
 //! and, with the reason, in `docs/limits.md`.
 
-#[path = "support/mod.rs"]
-mod support;
+#[path = "support/front.rs"]
+mod front;
+#[path = "support/shield.rs"]
+mod shield;
+#[path = "../../handfast-probe/tests/support/table.rs"]
+mod table;
 
 use std::{path::Path, sync::Arc};
 
 use handfast_gateway::upstream::{HttpUpstream, Identity};
 use handfast_probe::target::Address;
 use handfast_twins::{Answers, Twin, serve_http};
-use support::shield::{self, Ready};
+use shield::Ready;
 
 async fn ready(twin: &'static Twin) -> Ready {
     let served = serve_http(twin, 0, Answers::Json).await.expect("a twin");

@@ -80,7 +80,7 @@ impl World {
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
-        let (says, seen): (Arc<dyn Fn(&Seen) -> Response<Body> + Send + Sync>, _) = (Arc::new(says), Arc::default());
+        let (says, seen): (Says, _) = (Arc::new(says), Arc::default());
         let task = tokio::spawn(listen(listener, says, Arc::clone(&seen)));
         let issuer = Issuer::start(0).await.expect("an issuer");
         let mut parts = Parts::new(RULES, &url);
@@ -110,11 +110,7 @@ impl World {
     }
 }
 
-async fn listen(
-    listener: TcpListener,
-    says: Arc<dyn Fn(&Seen) -> Response<Body> + Send + Sync>,
-    seen: Arc<Mutex<Vec<Seen>>>,
-) {
+async fn listen(listener: TcpListener, says: Says, seen: Arc<Mutex<Vec<Seen>>>) {
     while let Ok((stream, _)) = listener.accept().await {
         let (says, seen) = (says.clone(), seen.clone());
         let service = service_fn(move |request: Request<Incoming>| {
@@ -290,3 +286,6 @@ name = "order"
 pointer = "/structuredContent/order_id"
 consume = ["tools/call use#/order_id"]
 "#;
+
+/// What a server answers to what it sees.
+type Says = Arc<dyn Fn(&Seen) -> Response<Body> + Send + Sync>;

@@ -17,7 +17,10 @@ use handfast_twins::{
     issuer::{Issuer, Wish},
 };
 
-use super::{OURS, Parts, table};
+use crate::{
+    front::{OURS, Parts},
+    table,
+};
 
 const MATRIX: &str = include_str!("../../../handfast-probe/tests/matrix.txt");
 
