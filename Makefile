@@ -1,7 +1,7 @@
 # `make check` is what CI runs.
 CARGO ?= cargo
 
-.PHONY: help check lint docs test conformance release interop real deny fuzz bench bench-handles bench-seal bench-sessions matrix
+.PHONY: help check lint docs test conformance release interop real deny fuzz bench bench-gateway bench-handles bench-seal bench-sessions matrix
 
 help:
 	@echo "check    format, lints, documentation, every test (installs the real servers first)"
@@ -16,6 +16,7 @@ help:
 	@echo "deny     licences, advisories and bans of dependencies (needs cargo-deny)"
 	@echo "fuzz     one minute for each fuzz target (needs cargo-fuzz and a nightly toolchain)"
 	@echo "bench    run times, size of the binary and peak memory, in one run"
+	@echo "bench-gateway  the gateway beside nginx and other proxies, in one run (needs nginx, node and PostgreSQL)"
 	@echo "bench-handles  the library beside floors and a peer, in one run (needs PostgreSQL)"
 	@echo "bench-sessions  what the layers over HTTP add to a request, in one run"
 	@echo "bench-seal  sealed states beside the bare cipher and the codecs of the SDKs, in one run"
@@ -62,6 +63,9 @@ fuzz:
 
 bench:
 	python3 benches/run.py
+
+bench-gateway:
+	python3 benches/gateway.py
 
 bench-handles:
 	python3 benches/handles.py
