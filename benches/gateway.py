@@ -417,8 +417,11 @@ def main():
     begun, load = time.monotonic(), os.getloadavg()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="handfast-bench-")))
-        upstream = part(stack, PROGRAM, "upstream")
-        rows, results, left_out = measure(stack, upstream, folder, size)
+        try:
+            rows, results, left_out = measure(stack, part(stack, PROGRAM, "upstream"), folder, size)
+        except LeftOut as why:
+            # It was right before: that is no row to leave out.
+            sys.exit(str(why))
     loads = [" ".join(f"{number:.1f}" for number in numbers) for numbers in (load, os.getloadavg())]
     print(f"{platform.machine()}, {os.cpu_count()} cores; load average: {loads[0]} before, {loads[1]} after")
     print(f"medians of {size['rounds']} rounds of {size['seconds']} s; all in {time.monotonic() - begun:.0f} s")
