@@ -47,7 +47,7 @@ pub enum Leg {
 /// A caller.
 pub struct Client {
     way: Way,
-    sender: Option<SendRequest<Full<Bytes>>>,
+    sender: SendRequest<Full<Bytes>>,
     session: Option<String>,
     /// The id of the last call.
     made: u64,
@@ -56,7 +56,7 @@ pub struct Client {
 impl Client {
     /// Connects, and opens a session where the protocol has them.
     pub async fn new(way: &Way) -> Result<Self, Failure> {
-        let mut client = Self { way: way.clone(), sender: None, session: None, made: 0 };
+        let mut client = Self { way: way.clone(), sender: connect(way).await?, session: None, made: 0 };
         if way.leg == Leg::Session {
             let reply = client.send(Method::POST, "initialize", "", HELLO.to_owned()).await?;
             let session = reply.headers().get("mcp-session-id").ok_or("no session")?;
@@ -84,20 +84,29 @@ impl Client {
         Ok(result)
     }
 
-    /// Opens a stream, and leaves it once it stands.
-    pub async fn listen(&mut self) -> Result<Response<Incoming>, Failure> {
-        if self.session.is_some() {
-            return self.send(Method::GET, "", "", String::new()).await;
+    /// Connects, and opens a stream.
+    pub async fn listening(way: &Way) -> Result<(Self, Response<Incoming>), Failure> {
+        let mut client = Self::new(way).await?;
+        if way.leg == Leg::Session {
+            let stream = client.send(Method::GET, "", "", String::new()).await?;
+            return Ok((client, stream));
         }
         let params = format!(r#"{{"notifications":{{"toolsListChanged":true}},{META}}}"#);
         let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"subscriptions/listen","params":{params}}}"#);
-        let mut reply = self.send(Method::POST, "subscriptions/listen", "", body).await?;
+        let mut reply = client.send(Method::POST, "subscriptions/listen", "", body).await?;
         let mut seen = Vec::new();
         while !seen.windows(12).any(|part| part == b"acknowledged") {
             let frame = reply.body_mut().frame().await.ok_or("the stream ended")??;
             seen.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data));
         }
-        Ok(reply)
+        Ok((client, reply))
+    }
+
+    /// Ends its session, so that those of a long run do not pile up. Some servers do not let it.
+    pub async fn end(mut self) {
+        if self.session.is_some() {
+            let _ = self.send(Method::DELETE, "", "", String::new()).await;
+        }
     }
 
     async fn send(
@@ -126,28 +135,24 @@ impl Client {
             request = request.header("authorization", format!("Bearer {token}"));
         }
         let request = request.body(Full::from(body))?;
-        let reply = self.connected().await?.send_request(request).await?;
+        // The other side may have ended the connection between two requests.
+        if self.sender.ready().await.is_err() {
+            self.sender = connect(&self.way).await?;
+        }
+        let reply = self.sender.send_request(request).await?;
         match reply.status() {
             StatusCode::OK | StatusCode::ACCEPTED => Ok(reply),
             status => Err(format!("{method}: {status}: {}", read(reply).await?).into()),
         }
     }
+}
 
-    /// The connection, anew where the other side ended it between two requests.
-    async fn connected(&mut self) -> Result<&mut SendRequest<Full<Bytes>>, Failure> {
-        let alive = match &mut self.sender {
-            Some(sender) => sender.ready().await.is_ok(),
-            None => false,
-        };
-        if !alive {
-            let stream = TcpStream::connect(self.way.url.authority().ok_or("no host")?.as_str()).await?;
-            stream.set_nodelay(true)?;
-            let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-            tokio::task::spawn_local(connection);
-            self.sender = Some(sender);
-        }
-        Ok(self.sender.as_mut().ok_or("no connection")?)
-    }
+async fn connect(way: &Way) -> Result<SendRequest<Full<Bytes>>, Failure> {
+    let stream = TcpStream::connect(way.url.authority().ok_or("no host")?.as_str()).await?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    tokio::task::spawn_local(connection);
+    Ok(sender)
 }
 
 /// Whether a result names this basket, as structure and as text.

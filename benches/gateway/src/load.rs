@@ -44,7 +44,7 @@ pub struct Idle {
 impl Load {
     /// Prints one line of JSON: how many requests in how long, and how many microseconds one took.
     pub async fn run(self) -> Result<(), Failure> {
-        let (mut clients, mut callers) = (Vec::new(), JoinSet::new());
+        let (mut clients, mut callers, mut took) = (Vec::new(), JoinSet::new(), Vec::new());
         for _ in 0..self.connections {
             clients.push(Client::new(&self.way).await?);
         }
@@ -52,18 +52,22 @@ impl Load {
         input().await;
         let begun = Instant::now();
         let (end, left) = (begun + Duration::from_secs_f64(self.seconds), Rc::new(Cell::new(self.requests)));
-        for client in clients {
+        for client in clients.drain(..) {
             callers.spawn_local(Caller { client, took: Vec::new(), left: left.clone() }.run(self.way.leg, end));
         }
-        let mut took = Vec::new();
         while let Some(ended) = timeout(PATIENCE, callers.join_next()).await.map_err(|_| "something hangs")? {
-            took.append(&mut ended??);
+            let caller = ended??;
+            took.extend(caller.took);
+            clients.push(caller.client);
         }
         let seconds = begun.elapsed().as_secs_f64();
         took.sort_unstable();
         let at = |part: f64| took[((took.len() - 1) as f64 * part) as usize].as_nanos() as f64 / 1000.0;
         let (requests, p50, p99) = (took.len(), at(0.5), at(0.99));
         println!(r#"{{"requests":{requests},"seconds":{seconds},"p50":{p50},"p99":{p99}}}"#);
+        for client in clients {
+            client.end().await;
+        }
         Ok(())
     }
 }
@@ -76,14 +80,14 @@ struct Caller {
 }
 
 impl Caller {
-    async fn run(mut self, leg: Leg, end: Instant) -> Result<Vec<Duration>, String> {
+    async fn run(mut self, leg: Leg, end: Instant) -> Result<Self, String> {
         let (mut basket, mut turn) = (String::new(), 0);
         // At least one each, however short the time.
         while turn == 0 || (Instant::now() < end && self.left.get() > 0) {
             self.turn(leg, turn, &mut basket).await.map_err(|why| why.to_string())?;
             turn += 1;
         }
-        Ok(self.took)
+        Ok(self)
     }
 
     async fn turn(&mut self, leg: Leg, turn: u64, basket: &mut String) -> Result<(), Failure> {
@@ -125,16 +129,15 @@ impl Idle {
     pub async fn run(self) -> Result<(), Failure> {
         let mut open = Vec::new();
         for nth in 1..=self.streams {
-            let opened = async {
-                let mut client = Client::new(&self.way).await?;
-                let stream = client.listen().await?;
-                Ok::<_, Failure>((client, stream))
-            };
-            let opened = timeout(Duration::from_secs(10), opened).await.unwrap_or_else(|_| Err("no answer".into()));
-            open.push(opened.map_err(|why| format!("stream {nth}: {why}"))?);
+            let opened = timeout(Duration::from_secs(10), Client::listening(&self.way)).await;
+            open.push(opened.map_err(Failure::from).flatten().map_err(|why| format!("stream {nth}: {why}"))?);
         }
         println!("ready");
         input().await;
+        for (client, stream) in open {
+            drop(stream);
+            client.end().await;
+        }
         Ok(())
     }
 }

@@ -27,7 +27,6 @@ use tokio::net::TcpListener;
 use crate::Failure;
 
 pub const MODERN: &str = "2026-07-28";
-
 const ABOUT: &str = r#""capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"bench","version":"0"}"#;
 
 const TOOLS: &str = r#"[
@@ -55,7 +54,7 @@ struct Params {
     request_state: Option<String>,
     input_responses: Value,
     #[serde(rename = "_meta")]
-    meta: HashMap<String, Value>,
+    meta: Value,
 }
 
 #[derive(Default)]
@@ -74,30 +73,26 @@ pub async fn serve() -> Result<(), Failure> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     println!("http://{}/mcp", listener.local_addr()?);
     let shop = Rc::new(RefCell::new(Shop::default()));
-    let accept = async {
-        loop {
-            let Ok((stream, _)) = listener.accept().await else { continue };
+    tokio::task::spawn_local(async move {
+        while let Ok((stream, _)) = listener.accept().await {
             let _ = stream.set_nodelay(true);
             let shop = shop.clone();
             let service = service_fn(move |request| answer(shop.clone(), request));
             tokio::task::spawn_local(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
-    };
-    tokio::select! {
-        () = accept => {}
-        () = crate::input() => {}
-    }
+    });
+    crate::input().await;
     Ok(())
 }
 
 async fn answer(shop: Rc<RefCell<Shop>>, request: Request<Incoming>) -> Result<Reply, hyper::Error> {
     let (head, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
-    let mut shop = shop.borrow_mut();
+    let (mut shop, session) = (shop.borrow_mut(), header(&head.headers, "mcp-session-id"));
     Ok(match (head.method, head.uri.path()) {
         (Method::POST, "/mcp") => shop.post(&head.headers, &body),
-        (Method::GET, "/mcp") if shop.knows(&head.headers) => stream(": open\n\n".to_owned()),
-        (Method::DELETE, "/mcp") if shop.knows(&head.headers) => json(StatusCode::OK, String::new()),
+        (Method::GET, "/mcp") if shop.sessions.contains(session) => stream(": open\n\n".to_owned()),
+        (Method::DELETE, "/mcp") if shop.sessions.remove(session) => json(StatusCode::OK, String::new()),
         // How many calls of tools came this far.
         (Method::GET, "/calls") => json(StatusCode::OK, shop.calls.to_string()),
         _ => json(StatusCode::NOT_FOUND, String::new()),
@@ -113,10 +108,11 @@ impl Shop {
         let (method, params) = (message.method.as_str(), &message.params);
         let modern = header(headers, "mcp-protocol-version") == MODERN;
         if modern {
-            if params.meta.get("io.modelcontextprotocol/protocolVersion").is_none_or(|version| version != MODERN) {
-                return refusal(StatusCode::BAD_REQUEST, id, -32602, "the version is missing in _meta");
-            }
-            if header(headers, "mcp-method") != method || header(headers, "mcp-name") != params.name {
+            let version = &params.meta["io.modelcontextprotocol/protocolVersion"];
+            if version != MODERN
+                || header(headers, "mcp-method") != method
+                || header(headers, "mcp-name") != params.name
+            {
                 return refusal(StatusCode::BAD_REQUEST, id, -32020, "headers and body disagree");
             }
         } else if method == "initialize" {
@@ -125,7 +121,7 @@ impl Shop {
             reply.headers_mut().insert("mcp-session-id", session.parse().expect("hexadecimal"));
             self.sessions.insert(session);
             return reply;
-        } else if !self.knows(headers) {
+        } else if !self.sessions.contains(header(headers, "mcp-session-id")) {
             return refusal(StatusCode::NOT_FOUND, id, -32600, "no such session");
         }
         let kind = if modern { r#""resultType":"complete","# } else { "" };
@@ -153,9 +149,8 @@ impl Shop {
             ("whoami", _) => told(kind, r#"{"name":"bench"}"#),
             ("open_basket", _) => {
                 let basket = fresh();
-                let told = told(kind, &format!(r#"{{"basket_id":"{basket}"}}"#));
-                self.baskets.insert(basket);
-                told
+                self.baskets.insert(basket.clone());
+                told(kind, &format!(r#"{{"basket_id":"{basket}"}}"#))
             }
             ("read_basket" | "buy", _) if !self.baskets.contains(basket) => {
                 format!(r#"{{{kind}"content":[{{"type":"text","text":"no such basket"}}],"isError":true}}"#)
@@ -177,10 +172,6 @@ impl Shop {
             }
             _ => return Err("no such tool"),
         })
-    }
-
-    fn knows(&self, headers: &HeaderMap) -> bool {
-        self.sessions.contains(header(headers, "mcp-session-id"))
     }
 }
 
