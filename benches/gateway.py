@@ -93,9 +93,14 @@ GATEWAY = """
 listen = "127.0.0.1:{port}"
 upstream = "{upstream}"
 store = "{store}"
-issuer = "{issuer}"
 audience = "{url}"
-rules = "{rules}"
+rules = "{kept}/rules.toml"
+keys = "{kept}/keys"
+audit = "{kept}/audit"
+[who]
+issuer = "{issuer}"
+jwks = "{jwks}"
+tenant-claim = "tenant"
 """
 
 RULES = """
@@ -311,10 +316,12 @@ def gateway(binary, kind):
         port = free_port()
         url = f"http://127.0.0.1:{port}/mcp"
         issuer = json.loads(part(stack, binary, "issuer", "--audience", url, "--lifetime", "6h", "--format", "json"))
-        rules, config = folder / "rules.toml", folder / f"{kind}.toml"
-        rules.write_text(RULES)
-        names = {"port": port, "upstream": upstream, "store": store, "issuer": issuer["issuer"], "url": url}
-        config.write_text(GATEWAY.format(rules=rules, **names))
+        with open(f"{kept}/keys", "x", opener=lambda path, flags: os.open(path, flags, 0o600)) as keys:
+            subprocess.run([binary, "keys", "new"], stdout=keys, check=True)
+        Path(kept, "rules.toml").write_text(RULES)
+        names = {"issuer": issuer["issuer"], "jwks": issuer["jwks"], "url": url, "kept": kept}
+        config = Path(kept, "gateway.toml")
+        config.write_text(GATEWAY.format(port=port, upstream=upstream, store=store, **names))
         pid = started(stack, name, port, [binary, "gateway", "--config", config])
         return Row(name, url, pid, database, token=issuer["tokens"]["a"])
 
