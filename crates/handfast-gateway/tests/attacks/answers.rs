@@ -115,3 +115,34 @@ async fn a_server_that_says_no_in_another_language_says_no_more_than_that() {
         assert!(!format!("{:?}", got.headers).contains("ws-100001"), "{got:?}");
     }
 }
+
+#[tokio::test]
+async fn a_client_that_heeds_the_schemas_is_let_use_handles() {
+    let world = World::new(|seen| {
+        seen.result(&json!({"tools": [
+            {"name": "use", "inputSchema": {"properties": {
+                "order_id": {"type": "array", "items": {"type": "integer"}},
+                "workspace_id": {"enum": ["ws-100001"], "title": "which"},
+                "other": {"type": "integer"},
+            }}},
+            {"name": "list", "outputSchema": {"properties": {
+                "all": {"type": "array", "items": {"properties": {"order_id": {"type": "integer"}, "count": {"type": "integer"}}}},
+            }}},
+        ]}))
+    })
+    .await;
+    let got = world.user("alice").modern("tools/list", json!({}), &[]).await.json();
+    assert_eq!(
+        got["result"]["tools"],
+        json!([
+            {"name": "use", "inputSchema": {"properties": {
+                "order_id": {"type": "array", "items": {"type": "string"}},
+                "workspace_id": {"type": "string", "title": "which"},
+                "other": {"type": "integer"},
+            }}},
+            {"name": "list", "outputSchema": {"properties": {
+                "all": {"type": "array", "items": {"properties": {"order_id": {"type": "string"}, "count": {"type": "integer"}}}},
+            }}},
+        ])
+    );
+}
