@@ -1,11 +1,14 @@
 //! What a request must be before anything is done with it: one message, within its bounds, that every reader reads alike,
 //! with headers that say what its body says.
 
+use std::net::IpAddr;
+
 use handfast_wire::{
     headers, meta,
     span::{self, Kind, Member, Node, NotRead},
 };
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode, uri::Authority};
+use serde_json::json;
 
 use crate::respond::Rejection;
 
@@ -89,7 +92,7 @@ impl<'n, 't> Message<'n, 't> {
         match self.method? {
             "tools/call" | "prompts/get" => self.param("name"),
             "resources/read" => self.param("uri"),
-            method if method.starts_with("tasks/") => self.param("taskId"),
+            method if TASKS.contains(&method) => self.param("taskId"),
             _ => None,
         }
     }
@@ -130,6 +133,10 @@ pub(crate) fn is_modern(headers: &HeaderMap, message: &Message<'_, '_>) -> Resul
     }
     if told.is_some() && told != version.as_deref() {
         return Err(Rejection::mismatch("MCP-Protocol-Version is not what the body says"));
+    }
+    if message.method.is_some_and(|method| method.starts_with("tasks/") && !TASKS.contains(&method)) {
+        // Ids of tasks are ours, and what the server behind would make of them in such a request is unknown.
+        return Err(Rejection::Protocol(StatusCode::NOT_FOUND, meta::METHOD_NOT_FOUND, "Method not found"));
     }
     if message.method.is_some() && method.is_none() {
         return Err(Rejection::mismatch("Mcp-Method is missing"));
@@ -241,6 +248,33 @@ fn folded(word: &str) -> String {
     word.chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
 }
 
+/// Whether a page comes from the gateway's own address on this machine. Where somebody's DNS has turned a name to this
+/// machine, that name is what the browser says.
+pub(crate) fn is_own(origin: &HeaderValue, host: Option<&HeaderValue>) -> bool {
+    let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
+    let (Some(origin), Some(host)) = (text(origin), host.and_then(text)) else { return false };
+    let Ok(authority) = host.parse::<Authority>() else { return false };
+    let name = authority.host().trim_matches(['[', ']']);
+    let is_here = name == "localhost" || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+    is_here && origin.strip_prefix("http://") == Some(&*host)
+}
+
+/// Why a request was refused, as a server without handles would have said it.
+///
+/// "-32021 (Missing Required Client Capability) for clients that have not declared the extension".
+pub(crate) fn blame(rejection: Rejection, modern: bool, message: &Message<'_, '_>) -> Rejection {
+    let is_task = modern && message.method.is_some_and(|method| TASKS.contains(&method));
+    let declared = message.params.and_then(|params| params.get("_meta")?.get(meta::CLIENT_CAPABILITIES));
+    match rejection {
+        Rejection::Handle(_)
+            if is_task && declared.and_then(|all| all.get("extensions")?.get(meta::TASKS_EXTENSION)).is_none() =>
+        {
+            Rejection::Undeclared(json!({"extensions": {meta::TASKS_EXTENSION: {}}}))
+        }
+        other => other,
+    }
+}
+
 /// A body that is too long.
 pub(crate) fn too_long() -> Rejection {
     Rejection::Protocol(StatusCode::PAYLOAD_TOO_LARGE, meta::INVALID_REQUEST, "the message is too long")
@@ -255,3 +289,6 @@ const PARAMS: [&str; 9] =
 
 /// How headers begin that repeat an argument.
 pub(crate) const PARAM: &str = "mcp-param-";
+
+/// What of a task there is to ask, since 2026-07-28.
+const TASKS: [&str; 3] = ["tasks/get", "tasks/update", "tasks/cancel"];

@@ -150,8 +150,10 @@ impl Inner {
             return bare(StatusCode::UNAUTHORIZED);
         };
         let (head, body) = request.into_parts();
-        let is_known =
-            |origin: &HeaderValue| self.options.origins.iter().any(|known| origin.as_bytes() == known.as_bytes());
+        let host = head.headers.get(header::HOST);
+        let is_known = |origin: &HeaderValue| {
+            self.options.origins.iter().any(|known| origin.as_bytes() == known.as_bytes()) || admit::is_own(origin, host)
+        };
         if !head.headers.get_all(header::ORIGIN).iter().all(is_known) {
             return bare(StatusCode::FORBIDDEN);
         }
@@ -202,7 +204,8 @@ impl Inner {
         let (names, shape) = (&self.names, &self.shape);
         let mut reveal =
             Reveal { rules: &self.rules, names, shape, caller: &caller, known: crate::reveal::Known::default() };
-        let mut changes = reveal.request(&message, &text).await?;
+        let revealed = reveal.request(&message, &text).await;
+        let mut changes = revealed.map_err(|rejection| admit::blame(rejection, modern, &message))?;
         let mut round = Round::of(&message, &text)?;
         if let (Some(round), Some(params)) = (&mut round, message.params) {
             changes.extend(self.states.take_back(&caller, round, params, &text).await?);

@@ -96,7 +96,7 @@ impl Rejection {
             Self::NoRule => error(meta::INVALID_PARAMS, "unknown tool"),
             Self::Undeclared(missing) => json!({
                 "code": meta::MISSING_CAPABILITY,
-                "message": "the server would have to ask what this client cannot be asked",
+                "message": "the client has not declared a capability that this needs",
                 "data": {"requiredCapabilities": missing},
             }),
             Self::Full | Self::Store => error(meta::INTERNAL_ERROR, "not now; the same request may succeed later"),

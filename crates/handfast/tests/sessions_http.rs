@@ -238,7 +238,9 @@ async fn revision_2026_07_28_has_no_sessions() {
     assert!(answer.body.contains("-32022") && answer.body.contains("2025-11-25"), "{answer:?}");
     assert_eq!(both.send(sent(&both, "", MODERN, "tools/call")).await.status, 401);
     // There are servers that begin a session whatever the revision; and of two revisions nobody knows which is meant.
-    assert_eq!(both.send(sent(&both, &alice, MODERN, "initialize")).await.status, 400);
+    let answer = both.send(sent(&both, &alice, MODERN, "initialize")).await;
+    let told: Value = serde_json::from_str(&answer.body).expect("JSON");
+    assert_eq!((answer.status, &told["id"], &told["error"]["code"]), (404, &1.into(), &(-32601).into()));
     for versions in [
         &["2025-11-25", "2026-07-28"][..],
         &["2026-07-28", "2025-11-25"],
@@ -251,7 +253,11 @@ async fn revision_2026_07_28_has_no_sessions() {
     ] {
         for method in ["initialize", "tools/call"] {
             let answer = both.send(sent(&both, &alice, versions, method)).await;
-            assert_eq!((answer.status, answer.session), (400, None), "{versions:?} {method}");
+            assert_eq!((answer.status, &answer.session), (400, &None), "{versions:?} {method}");
+            let told: Value = serde_json::from_str(&answer.body).expect("JSON");
+            assert_eq!((&told["id"], &told["error"]["code"]), (&1.into(), &(-32022).into()), "{told}");
+            assert_eq!(told["error"]["data"]["requested"], versions[0], "{told}");
+            assert_eq!(told["error"]["data"]["supported"][0], "2026-07-28", "{told}");
         }
     }
     for verb in ["GET", "DELETE", "PUT"] {

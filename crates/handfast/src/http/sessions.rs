@@ -175,10 +175,11 @@ impl SessionLayer {
         };
         // Whatever was shown is taken away here; what the server behind gets to see is put in below.
         let shown = take(request.headers_mut());
-        let Some(has_sessions) = has_sessions(request.headers()) else { return Ok(no_such_version()) };
-        if !has_sessions && !self.also_without {
-            return Ok(no_such_version());
-        }
+        let Some(has_sessions) =
+            has_sessions(request.headers()).filter(|has_sessions| *has_sessions || self.also_without)
+        else {
+            return Ok(self.no_such_version(&mut request).await);
+        };
         let (asked, id) = match *request.method() {
             Method::POST => match self.read(&mut request).await {
                 Ok(Peeked::Initialize(id)) => (Asked::Begin, id),
@@ -192,7 +193,7 @@ impl SessionLayer {
         if !has_sessions {
             if asked == Asked::Begin {
                 // There are servers that begin a session all the same, whatever the revision.
-                return Ok(answer::json(400, &error(-32600, "there is no `initialize` in this revision")));
+                return Ok(answer::json(404, &error(id, -32601, "there is no `initialize` in this revision")));
             }
             let mut response = behind.answer(request).await?;
             take(response.headers_mut());
@@ -214,13 +215,27 @@ impl SessionLayer {
         }
     }
 
+    /// "It MUST respond with an `UnsupportedProtocolVersionError` listing the versions it does support."
+    async fn no_such_version(&self, request: &mut Asking) -> Response<Body> {
+        let requested = request.headers().get(VERSION).and_then(|version| version.to_str().ok()).map(str::to_owned);
+        let id = match self.read(request).await {
+            Ok(Peeked::Initialize(id) | Peeked::Other(id)) => id,
+            Err(_) => Value::Null,
+        };
+        let supported: Vec<&str> =
+            self.also_without.then_some(WITHOUT_SESSIONS).into_iter().chain(WITH_SESSIONS).collect();
+        let mut told = error(id, -32022, "Unsupported protocol version");
+        told["error"]["data"] = json!({"supported": supported, "requested": requested});
+        answer::json(400, &told)
+    }
+
     /// Reads the message of a request, and puts it back.
     async fn read(&self, request: &mut Asking) -> Result<Peeked, Response<Body>> {
         let body = std::mem::replace(request.body_mut(), Body::empty());
         let Some(whole) = stream::whole(body, self.most).await else {
-            return Err(answer::json(413, &error(-32600, "the message is too long")));
+            return Err(answer::json(413, &error(Value::Null, -32600, "the message is too long")));
         };
-        let peeked = peek(&whole).ok_or_else(|| answer::json(400, &error(-32700, "not a message")))?;
+        let peeked = peek(&whole).ok_or_else(|| answer::json(400, &error(Value::Null, -32700, "not a message")))?;
         *request.body_mut() = Body::from(whole);
         Ok(peeked)
     }
@@ -425,12 +440,6 @@ fn refusal(denial: SessionDenial, id: Value) -> Response<Body> {
     response
 }
 
-fn no_such_version() -> Response<Body> {
-    let mut told = error(-32022, "Unsupported protocol version");
-    told["error"]["data"] = json!({"supported": WITH_SESSIONS});
-    answer::json(400, &told)
-}
-
 fn not_allowed(has_sessions: bool) -> Response<Body> {
     let mut response = answer::bare(405);
     let allowed = if has_sessions { "GET, POST, DELETE" } else { "POST" };
@@ -438,6 +447,6 @@ fn not_allowed(has_sessions: bool) -> Response<Body> {
     response
 }
 
-fn error(code: i64, message: &str) -> Value {
-    json!({"jsonrpc": "2.0", "id": null, "error": {"code": code, "message": message}})
+fn error(id: Value, code: i64, message: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": message}})
 }
