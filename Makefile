@@ -8,7 +8,7 @@ help:
 	@echo "lint     format and lints"
 	@echo "docs     documentation"
 	@echo "test     every test; the real servers must be installed (make interop)"
-	@echo "conformance  the official suite against a server with sealed states (installs it first)"
+	@echo "conformance  the official suite against a server with sealed states, and through the gateway (installs it first)"
 	@echo "release  build for release, prove the probe on its twins, and show the gateway"
 	@echo "interop  install the real servers into interop/.env"
 	@echo "real     probe published servers and the SDKs' defaults, and print one table"

@@ -97,6 +97,10 @@ impl ServerHandler for Fixture {
 
     async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Result<CallToolResponse, ErrorData> {
         let (name, arguments) = (&*request.name, request.arguments.as_ref());
+        if let Some(state) = &request.request_state {
+            // Who reads this learns which states have come as far as here.
+            eprintln!("state: {state}");
+        }
         if is_modern(&context) {
             let round = Round::new(request.request_state.as_deref(), request.input_responses.as_ref(), &context);
             match asking::tool(name, &round)? {
