@@ -138,8 +138,8 @@ pub(crate) fn is_modern(headers: &HeaderMap, message: &Message<'_, '_>) -> Resul
         // Ids of tasks are ours, and what the server behind would make of them in such a request is unknown.
         return Err(Rejection::Protocol(StatusCode::NOT_FOUND, meta::METHOD_NOT_FOUND, "Method not found"));
     }
-    if message.method.is_some() && method.is_none() {
-        return Err(Rejection::mismatch("Mcp-Method is missing"));
+    // There are clients that leave it out of notifications.
+    if message.is_request() && method.is_none() {
     }
     if wants.is_some() && message.is_request() && named.is_none() {
         return Err(Rejection::mismatch("Mcp-Name is missing"));
