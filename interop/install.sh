@@ -110,8 +110,9 @@ cd "$here/rmcp" # so that rust-toolchain.toml is found whatever the directory we
 
 set -- "$(cargo -V)" Cargo.toml Cargo.lock src/*.rs
 if ! fits rmcp "$@" || [ ! -x "$env/target/debug/interop-rmcp" ] ||
-    [ ! -x "$env/target/debug/interop-rmcp-sessions" ] || [ ! -x "$env/target/debug/interop-rmcp-defaults" ]; then
-    echo "interop: building the rmcp servers" >&2
+    [ ! -x "$env/target/debug/interop-rmcp-sessions" ] || [ ! -x "$env/target/debug/interop-rmcp-defaults" ] ||
+    [ ! -x "$env/target/debug/interop-rmcp-client" ]; then
+    echo "interop: building the rmcp servers, and its client" >&2
     cargo build --quiet --locked --target-dir "$env/target"
     done_with rmcp "$@"
 fi

@@ -47,6 +47,11 @@ def write_much(letters: int) -> str:
 
 
 @mcp.tool()
+def read_much(text: str) -> int:
+    return len(text)
+
+
+@mcp.tool()
 async def count(to: int, ctx: Context) -> str:
     for at in range(1, to + 1):
         await ctx.report_progress(at, to, f"{at} of {to}")

@@ -110,7 +110,7 @@ async def main(url: str, revision: str) -> None:
         told("tell", text(await client.call_tool("tell", {})))
         told("paint", text(await client.call_tool("paint", {})))
         told("much", len(text(await client.call_tool("write_much", {"letters": 3_000_000}))))
-        told("long", text(await client.call_tool("show_case", {"case_id": "x" * 1_500_000}))[:12])
+        told("long", text(await client.call_tool("read_much", {"text": "x" * 1_500_000})))
         told("resources", [str(found.uri) for found in (await client.list_resources()).resources])
         templates = (await client.list_resource_templates()).resource_templates
         told("templates", [found.uri_template for found in templates])
