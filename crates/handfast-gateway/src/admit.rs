@@ -140,6 +140,7 @@ pub(crate) fn is_modern(headers: &HeaderMap, message: &Message<'_, '_>) -> Resul
     }
     // There are clients that leave it out of notifications.
     if message.is_request() && method.is_none() {
+        return Err(Rejection::mismatch("Mcp-Method is missing"));
     }
     if wants.is_some() && message.is_request() && named.is_none() {
         return Err(Rejection::mismatch("Mcp-Name is missing"));

@@ -152,7 +152,8 @@ impl Inner {
         let (head, body) = request.into_parts();
         let host = head.headers.get(header::HOST);
         let is_known = |origin: &HeaderValue| {
-            self.options.origins.iter().any(|known| origin.as_bytes() == known.as_bytes()) || admit::is_own(origin, host)
+            self.options.origins.iter().any(|known| origin.as_bytes() == known.as_bytes())
+                || admit::is_own(origin, host)
         };
         if !head.headers.get_all(header::ORIGIN).iter().all(is_known) {
             return bare(StatusCode::FORBIDDEN);
