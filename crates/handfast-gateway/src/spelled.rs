@@ -152,3 +152,61 @@ const ESCAPES: [(u8, u8); 8] =
 
 /// How many layers of escapes are looked through.
 const MOST_SPELLINGS: usize = 12;
+
+#[cfg(test)]
+mod tests {
+    use handfast::names::Form;
+
+    use super::{Finder, unescaped};
+    use crate::reveal::{Known, Name};
+
+    fn known(names: &[(&str, &str)]) -> Known {
+        let mut known = Known::default();
+        for (outer, inner) in names {
+            let name = Name { kind: "task".parse().expect("a kind"), inner: (*inner).to_owned(), form: Form::Text };
+            known.insert((*outer).to_owned(), name);
+        }
+        known
+    }
+
+    #[test]
+    fn a_handle_of_ours_is_no_name_of_theirs_whatever_it_begins_with() {
+        let known = known(&[("task_12Zx", "task_1"), ("task_9Qk", "task_12")]);
+        let finder = Finder::of(&known, &[]).expect("names");
+
+        assert!(!finder.is_in("task_12Zx and task_9Qk"));
+        assert!(finder.is_in("task_12Zy") && finder.is_in("task_1") && finder.is_in("task%5f1"));
+        assert_eq!(
+            finder.places("task_12Zx task_1 task_12 task_13"),
+            [(10..16, "task_12Zx"), (17..24, "task_9Qk"), (25..31, "task_12Zx")]
+        );
+    }
+
+    #[test]
+    fn a_name_is_replaced_with_all_that_spells_it() {
+        let known = known(&[("H", "ws-é-10001"), ("I", "short"), ("J", "123456789")]);
+        let finder = Finder::of(&known, &["a state of theirs"]).expect("names");
+        for (text, told) in [
+            ("a ws-é-10001b", "a Hb"),
+            (r"\u0077s-\u00e9-10001", "H"),
+            ("ws-%C3%A9-10001%20", "H%20"),
+            (r"%5cu0077s-é-10001\\", r"H\\"),
+            (r"\ud800\u0077s-é-10001", r"\ud800H"),
+            ("%7 %zz ws-é-1000%", "%7 %zz ws-é-1000%"),
+            ("short 123456789", "short 123456789"),
+            ("a state of theirs", "a state of theirs"),
+        ] {
+            let changes = finder.places(text).into_iter().map(|(place, outer)| (place, outer.to_owned())).collect();
+            assert_eq!(handfast_wire::span::spliced(text, changes), told);
+        }
+        assert!(finder.is_in("a%20state of theirs") && !finder.is_in("a state of ours"));
+        // Whoever writes like that hides something.
+        assert!(finder.is_in(&format!("%{}41", "25".repeat(20))));
+    }
+
+    #[test]
+    fn it_is_known_where_a_character_was() {
+        assert_eq!(unescaped(r"a\né\ud83d\ude00%41"), [0, 1, 3, 4, 5, 5, 5, 5, 17, 18, 19, 20]);
+        assert_eq!(unescaped("ab"), [0, 1, 2]);
+    }
+}

@@ -22,7 +22,8 @@ consume = ["tools/call use#/workspace_id"]
 
 [[handle]]
 mint = "create"
-name = "longer"
+# Comes after the one that it begins like.
+name = "zone"
 pointer = "/structuredContent/longer_id"
 consume = ["tools/call use#/longer_id"]
 

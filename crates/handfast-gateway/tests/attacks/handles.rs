@@ -59,6 +59,12 @@ async fn a_raw_name_does_not_pass_under_a_name_that_other_readers_take_for_it() 
         let both = alice.call("use", json!({"workspace_id": handle, name: handle})).await;
         assert_eq!((both.status, both.code()), (400, json!(-32600)), "{name}");
     }
+    for name in ["lines", "LINES", "line\u{17f}"] {
+        let lines = |shown: &str| json!({name: [{"workspace_id": handle}, {"WORKSPACE_ID": shown}]});
+        assert!(alice.call("use", lines("ws-100002")).await.is_error(), "{name}");
+        assert!(!alice.call("use", lines(&handle)).await.is_error(), "{name}");
+    }
+    assert!(world.seen().iter().all(|seen| !seen.body.contains("ws-100002")));
     // A tool that no rule knows, and a prompt, which take it by its name.
     assert!(alice.call("export", json!({"workspace_id": "ws-100002"})).await.is_error());
     let prompt = |shown: &str| json!({"name": "about", "arguments": {"workspace_id": shown}});

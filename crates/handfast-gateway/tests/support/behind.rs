@@ -278,7 +278,7 @@ version = 1
 mint = "create"
 name = "workspace"
 pointer = "/structuredContent/workspace_id"
-consume = ["tools/call use#/workspace_id", "prompts/get about#workspace_id", "resources/read ws://{id}#id"]
+consume = ["tools/call use#/workspace_id", "tools/call use#/lines/*/workspace_id", "prompts/get about#workspace_id", "resources/read ws://{id}#id"]
 
 [[handle]]
 mint = "order"
