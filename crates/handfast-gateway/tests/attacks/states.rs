@@ -90,7 +90,7 @@ async fn a_state_is_good_for_the_request_that_it_was_given_to() {
     // Of another method, and of one that never asks.
     let read = json!({"uri": "pay", "requestState": sealed});
     assert_eq!(alice.modern("resources/read", read, &[]).await.code(), -32602);
-    for method in ["tools/list", "completion/complete", "server/discover", "tasks/list"] {
+    for method in ["tools/list", "completion/complete", "server/discover", "tasks/get"] {
         assert_eq!(alice.modern(method, json!({"requestState": sealed}), &[]).await.code(), -32602, "{method}");
     }
     assert!(world.seen().is_empty());

@@ -194,7 +194,10 @@ impl Client<'_> {
     /// A request of 2026-07-28, with further headers.
     pub(crate) async fn modern(&self, method: &str, params: Value, more: &[(&str, &str)]) -> Got {
         let mut params = params;
-        params["_meta"] = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}},
+        });
         let standard = headers::standard(method, params.as_object().expect("an object"));
         let mut given: Vec<(&str, &str)> = standard.iter().map(|(name, value)| (*name, value.as_str())).collect();
         given.retain(|(name, _)| !more.iter().any(|(other, _)| other.eq_ignore_ascii_case(name)));
