@@ -59,7 +59,7 @@ pub enum KeyUse {
     Sealing,
     /// For what was made under it.
     Opening,
-    /// For the owners of handles that were made under it, and for no state.
+    /// For the handles and sessions that were made under it, and for no state.
     Retired,
 }
 
@@ -274,6 +274,13 @@ impl Keys {
     #[cfg(feature = "rmcp")]
     pub(crate) fn are_for_this_process_only(&self) -> bool {
         self.0.iter().any(|master| master.mortal)
+    }
+
+    /// The same keys, of which the retired ones open as well: for what lies in the store, where whoever has a key alone
+    /// writes nothing, and which lasts for as long as handles do.
+    pub(crate) fn opening_all(&self) -> Self {
+        let opening = |used| if used == KeyUse::Retired { KeyUse::Opening } else { used };
+        Self(self.0.iter().map(|master| Master { used: opening(master.used), ..master.clone() }).collect())
     }
 
     /// The text of a new key, as a line of a key file.

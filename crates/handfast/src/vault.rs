@@ -17,7 +17,7 @@ impl Vault {
     pub(crate) fn new(keys: &Keys, audience: &Audience, longest: Duration) -> Self {
         let lifetime = longest.saturating_add(Duration::from_secs(3600));
         let options = SealerOptions { lifetime, all_rounds: lifetime, ..SealerOptions::default() };
-        Self(Sealer::with(keys.clone(), audience.clone(), options))
+        Self(Sealer::with(keys.opening_all(), audience.clone(), options))
     }
 
     /// The text that the record of this digest keeps; `None` where there is too much of it.
