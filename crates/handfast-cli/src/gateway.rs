@@ -7,6 +7,7 @@ use handfast_gateway::{
     config::{Config, Written},
 };
 use metrics_exporter_prometheus::PrometheusBuilder;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::output::{self, Failure};
 
@@ -97,14 +98,15 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
     for remark in &running.remarks {
         output::complain(remark);
     }
+    // Heard from the beginning: whoever reads where it listens may send one at once.
+    let signals = Signals::new().map_err(|error| Failure(format!("signals cannot be heard: {error}")))?;
+    let Signals { mut hangups, interrupts, terminations } = signals;
     output::print(&format!("listening on {}\n", running.url()))?;
     if let Some(admin) = running.admin_url() {
         output::print(&format!("health and metrics on {admin}\n"))?;
     }
     let reloader = running.reloader();
     let reloading = async {
-        use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut hangups) = signal(SignalKind::hangup()) else { return std::future::pending().await };
         while hangups.recv().await.is_some() {
             let reloaded = args.config().map_err(|failure| failure.0);
             let reloaded = reloaded.and_then(|config| reloader.reload(config).map_err(|error| error.to_string()));
@@ -114,7 +116,7 @@ pub(crate) async fn run(args: Args) -> Result<ExitCode, Failure> {
             }
         }
     };
-    let ended = running.serve(move || metrics.render(), ended());
+    let ended = running.serve(move || metrics.render(), ended(interrupts, terminations));
     tokio::select! {
         ended = ended => ended.map_err(|error| Failure(format!("cannot listen any more: {error}")))?,
         () = reloading => {}
@@ -162,14 +164,28 @@ impl Args {
     }
 }
 
+/// What a person or a supervisor can say to a process.
+struct Signals {
+    hangups: Signal,
+    interrupts: Signal,
+    terminations: Signal,
+}
+
+impl Signals {
+    fn new() -> std::io::Result<Self> {
+        Ok(Self {
+            hangups: signal(SignalKind::hangup())?,
+            interrupts: signal(SignalKind::interrupt())?,
+            terminations: signal(SignalKind::terminate())?,
+        })
+    }
+}
+
 /// Waits for a person or a supervisor to end it.
-async fn ended() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
-    let (Ok(mut interrupt), Ok(mut terminate)) = signals else { return std::future::pending().await };
+async fn ended(mut interrupts: Signal, mut terminations: Signal) {
     tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+        _ = interrupts.recv() => {}
+        _ = terminations.recv() => {}
     }
 }
 

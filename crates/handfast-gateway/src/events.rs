@@ -8,11 +8,16 @@ use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use http_body_util::BodyExt;
 
-use crate::{gateway::Answering, respond::Rejection, tally};
+use crate::{
+    gateway::{Answering, is_answer},
+    respond::Rejection,
+    tally,
+};
 
 /// The stream as the client is to read it.
 pub(crate) fn body(theirs: Body, answering: Answering) -> Body {
-    let stream = Stream { theirs, answering, blocks: Blocks::default(), ready: VecDeque::new(), over: false };
+    let stream =
+        Stream { theirs, answering, blocks: Blocks::default(), ready: VecDeque::new(), answered: false, over: false };
     Body::from_stream(stream::unfold(stream, |mut stream| async move {
         let next = stream.next().await?;
         Some((Ok::<_, std::convert::Infallible>(next), stream))
@@ -24,6 +29,7 @@ struct Stream {
     answering: Answering,
     blocks: Blocks,
     ready: VecDeque<Bytes>,
+    answered: bool,
     over: bool,
 }
 
@@ -45,6 +51,9 @@ impl Stream {
                 end => {
                     if end.is_none() && self.blocks.held.ends_with(b"\r") {
                         self.take(b"\n").await;
+                    }
+                    if !self.over && !self.answered && self.answering.is_owed() {
+                        self.stop(&Rejection::Upstream("the server behind broke off before it had answered"));
                     }
                     self.over = true;
                 }
@@ -84,6 +93,7 @@ impl Stream {
             "" => message.clone(),
             _ => {
                 let told = self.answering.message(&message).await?;
+                self.answered = self.answered || is_answer(&told);
                 tally::event();
                 told
             }

@@ -25,6 +25,7 @@ use http_body_util::BodyExt;
 use tower_service::Service;
 
 use crate::{
+    admin,
     admit::{self, Message},
     conceal::Conceal,
     events,
@@ -99,6 +100,7 @@ pub(crate) struct Inner {
     shape: Shape,
     pub(crate) states: States,
     upstream: Arc<dyn Upstream>,
+    store: Arc<dyn Store>,
     pub(crate) options: Options,
 }
 
@@ -120,11 +122,11 @@ impl Gateway {
         let states = States {
             sealer: Sealer::with(keys.clone(), audience, times),
             keys,
-            once: options.single_use.then_some(store),
+            once: options.single_use.then(|| store.clone()),
             audit,
         };
         let shape = Shape::of(&names);
-        Ok(Self(Arc::new(Inner { rules, names, shape, states, upstream, options })))
+        Ok(Self(Arc::new(Inner { rules, names, shape, states, upstream, store, options })))
     }
 }
 
@@ -227,14 +229,20 @@ impl Inner {
             put(&mut asked, HeaderName::from_static("mcp-name"), &named);
         }
         let known = std::mem::take(&mut reveal.known);
+        // What the answer hands out could not be kept: so it is not asked for. Whoever has shown a handle or a session has been
+        // looked up already.
+        if known.is_empty() && !given.contains_key(headers::SESSION_ID) && !admin::answers(&*self.store).await {
+            return Err(Rejection::Store);
+        }
         let (tool, is_request) = (tool.to_owned(), message.is_request());
         let sent = handfast_wire::span::spliced(&text, changes);
 
         let mut request = Request::new(Bytes::from(sent));
         (*request.method_mut(), *request.headers_mut()) = (Method::POST, asked);
         let answer = self.ask(&caller, request).await?;
+        let gateway = self.clone();
         let answering =
-            Answering { gateway: self.clone(), caller, method: method.clone(), tool, round, known, ids, is_request };
+            Answering { gateway, caller, method: method.clone(), tool, round, known, ids, is_request, modern };
         answering.answer(answer).await
     }
 
@@ -260,6 +268,7 @@ impl Inner {
             known: crate::reveal::Known::default(),
             ids: Ids::of_session(caller, given.get(headers::SESSION_ID)),
             is_request: false,
+            modern: false,
         };
         answering.answer(answer).await
     }
@@ -295,6 +304,7 @@ pub(crate) struct Answering {
     known: crate::reveal::Known,
     ids: Ids,
     is_request: bool,
+    modern: bool,
 }
 
 impl Answering {
@@ -337,6 +347,9 @@ impl Answering {
         }
         let text = String::from_utf8(bytes).map_err(|_| unreadable())?;
         let told = self.message(&text).await?;
+        if self.is_request && !is_answer(&told) {
+            return Err(unreadable());
+        }
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         *response.body_mut() = Body::from(told);
         Ok(response)
@@ -370,10 +383,26 @@ impl Answering {
         rejection.body(self.ids.own(), &self.method)
     }
 
+    /// Whether a stream must not end without an answer, because nobody can come back for it. A subscription lasts for as long
+    /// as it lasts, and in a session a stream can be taken up again.
+    pub(crate) fn is_owed(&self) -> bool {
+        self.is_request && self.modern && self.method != "subscriptions/listen"
+    }
+
     /// The longest message, in bytes.
     pub(crate) fn longest(&self) -> usize {
         self.gateway.options.longest_answer
     }
+}
+
+/// Whether a message answers a request.
+pub(crate) fn is_answer(message: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Peeked {
+        result: Option<serde::de::IgnoredAny>,
+        error: Option<serde::de::IgnoredAny>,
+    }
+    serde_json::from_str(message).is_ok_and(|Peeked { result, error }| result.is_some() != error.is_some())
 }
 
 /// A whole body; `None` where it is longer, or breaks off.

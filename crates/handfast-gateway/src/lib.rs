@@ -12,6 +12,7 @@ pub mod config;
 mod events;
 mod gateway;
 mod ids;
+mod patience;
 mod respond;
 mod reveal;
 mod rules;

@@ -41,6 +41,10 @@ impl Known {
         self.names.iter().map(|(outer, name)| (outer.as_str(), name))
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn insert(&mut self, outer: String, name: Name) {
         self.outers.entry(name.inner.clone()).or_default().push((name.kind.clone(), outer.clone()));
         self.names.insert(outer, name);

@@ -1,6 +1,10 @@
 //! Listening: connections with their bounds, and the end of it in good order.
 
-use std::{future::Future, sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use axum_core::body::Body;
 use http::{Request, Response, StatusCode};
@@ -14,7 +18,10 @@ use tokio::{
     sync::{Semaphore, watch},
 };
 
-use crate::who::App;
+use crate::{
+    patience::{InTime, Patient},
+    who::App,
+};
 
 /// What is heeded while listening.
 #[derive(Debug, Clone)]
@@ -23,7 +30,8 @@ pub struct Listening {
     pub path: String,
     /// How many connections there may be at once.
     pub most_connections: usize,
-    /// How long a client may take to send the head of a request.
+    /// How long a client may take to send the head of a request, as long again for its body, and as long to read anything of
+    /// what it is sent.
     pub patience: Duration,
     /// How long requests that are running may take to end, once no more are taken.
     pub drain: Duration,
@@ -71,17 +79,17 @@ pub async fn serve(
         };
         let Ok(place) = room.clone().try_acquire_owned() else { continue };
         let _ = stream.set_nodelay(true);
-        let (apps, path) = (apps.clone(), path.clone());
+        let (apps, path, patience) = (apps.clone(), path.clone(), listening.patience);
         let service = service_fn(move |request: Request<Incoming>| {
             // Each request is answered by the rules of its time.
             let (app, path) = (apps.borrow().clone(), path.clone());
-            async move { Ok::<_, std::convert::Infallible>(answer(&app, &path, request).await) }
+            async move { Ok::<_, std::convert::Infallible>(answer(&app, &path, patience, request).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(listening.patience)
+            .header_read_timeout(patience)
             .max_buf_size(64 * 1024)
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(Patient::new(stream, patience)), service);
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             let _ = connection.await;
@@ -93,14 +101,22 @@ pub async fn serve(
     Ok(())
 }
 
-async fn answer(app: &App, path: &str, request: Request<Incoming>) -> Response<Body> {
+async fn answer(app: &App, path: &str, patience: Duration, request: Request<Incoming>) -> Response<Body> {
     let asked = request.uri().path();
     if asked != path && !asked.starts_with("/.well-known/oauth-protected-resource") {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NOT_FOUND;
         return response;
     }
-    app.answer(request.map(Body::new)).await
+    let (head, body) = request.into_parts();
+    let (body, was_late) = InTime::new(body, patience);
+    let response = app.answer(Request::from_parts(head, body)).await;
+    if was_late.load(Ordering::Relaxed) {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::REQUEST_TIMEOUT;
+        return response;
+    }
+    response
 }
 
 fn passes(error: &std::io::Error) -> bool {

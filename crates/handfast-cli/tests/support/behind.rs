@@ -110,6 +110,7 @@ async fn serve(mut stream: TcpStream, counts: &Counts) -> Option<()> {
         let message: Value = serde_json::from_slice(&body).unwrap_or_default();
         let (tool, n) = (&message["params"]["name"], &message["params"]["arguments"]["n"]);
         let tool = tool.as_str().unwrap_or_else(|| message["method"].as_str().unwrap_or("nothing")).to_owned();
+        let tool = if message["params"]["requestState"].is_string() { format!("{tool}-again") } else { tool };
         *counts.lock().expect("no panic").entry(format!("{tool} {n}")).or_default() += 1;
         assert!(!head.contains("\nauthorization:"), "no token gets here");
         answer(&mut stream, &tool, n, &message).await?;
@@ -127,7 +128,7 @@ async fn answer(stream: &mut TcpStream, tool: &str, n: &Value, message: &Value) 
             "structuredContent": {"thing_id": format!("thing-{n}")}, "resultType": "complete",
         })),
         "use" => said(&format!("used {}", message["params"]["arguments"]["thing_id"])),
-        "ask" if message["params"]["requestState"].is_string() => {
+        "ask-again" => {
             assert_eq!(message["params"]["requestState"], format!("state-{n}"));
             said("done")
         }
@@ -135,7 +136,9 @@ async fn answer(stream: &mut TcpStream, tool: &str, n: &Value, message: &Value) 
             let schema = json!({"type": "object", "properties": {"go": {"type": "boolean"}}, "required": ["go"]});
             let params = json!({"mode": "form", "message": "Go on?", "requestedSchema": schema});
             let requests = json!({"go": {"method": "elicitation/create", "params": params}});
-            told(json!({"inputRequests": requests, "requestState": format!("state-{n}"), "resultType": "input_required"}))
+            told(
+                json!({"inputRequests": requests, "requestState": format!("state-{n}"), "resultType": "input_required"}),
+            )
         }
         // From here on it lies.
         "no-json" => SECRET.to_owned(),

@@ -175,7 +175,8 @@ impl User {
 
     /// Begins a session: its id.
     pub(crate) async fn session(&self, url: &str) -> String {
-        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
+        let hello =
+            json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "0"}});
         let begun = self.older(url, None, "initialize", hello).await;
         assert_eq!(begun.status, 200, "{begun:?}");
         begun.headers["mcp-session-id"].clone()
