@@ -10,6 +10,7 @@ mod admit;
 mod conceal;
 pub mod config;
 mod events;
+mod files;
 mod gateway;
 mod ids;
 mod patience;

@@ -19,6 +19,7 @@ use tokio::{net::TcpListener, sync::watch};
 use crate::{
     admin,
     config::{Behind, Config, Judged, Whose},
+    files,
     gateway::{Gateway, Options, Setup},
     serve::{Listening, serve},
     upstream::{Children, HttpUpstream, StdioOptions, StdioUpstream, Upstream},
@@ -99,7 +100,12 @@ impl Running {
             Some(address) => Some(bind(address).await?),
             None => None,
         };
-        let listening = config.listening.clone();
+        let mut listening = config.listening.clone();
+        let room = files::connections(listening.most_connections);
+        if room < listening.most_connections {
+            remarks.push(format!("there are files for {room} connections only (`ulimit -n`): no more are taken"));
+            listening.most_connections = room;
+        }
         let (apps, _) = watch::channel(parts.app(config)?);
         tidy(&parts.store);
         Ok(Self { listener, admin, listening, apps, parts, remarks })

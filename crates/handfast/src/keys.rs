@@ -48,7 +48,7 @@ impl fmt::Display for KeyId {
 /// old one is `opening` for as long as something lives that was made under it.
 ///
 /// A subject key must outlive the handles that were made under it: who drops a key orphans them. So a retired key still
-/// recognises the owners of handles; it opens no state any more.
+/// recognises the owners of handles, and opens what a server has sealed in its own store; it opens no state any more.
 #[derive(Clone)]
 pub struct Keys(Vec<Master>);
 
