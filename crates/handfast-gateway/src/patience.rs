@@ -91,7 +91,7 @@ pub(crate) struct InTime {
 
 impl InTime {
     /// The body, and whether it was late.
-    pub(crate) fn new(body: Incoming, patience: Duration) -> (Body, Arc<AtomicBool>) {
+    pub(crate) fn of(body: Incoming, patience: Duration) -> (Body, Arc<AtomicBool>) {
         let was_late = Arc::<AtomicBool>::default();
         let body = Self { body, late: Box::pin(sleep(patience)), was_late: was_late.clone() };
         (Body::new(body), was_late)

@@ -42,7 +42,7 @@ impl Known {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.names.is_empty()
     }
 
     pub(crate) fn insert(&mut self, outer: String, name: Name) {

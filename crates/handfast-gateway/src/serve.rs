@@ -109,7 +109,7 @@ async fn answer(app: &App, path: &str, patience: Duration, request: Request<Inco
         return response;
     }
     let (head, body) = request.into_parts();
-    let (body, was_late) = InTime::new(body, patience);
+    let (body, was_late) = InTime::of(body, patience);
     let response = app.answer(Request::from_parts(head, body)).await;
     if was_late.load(Ordering::Relaxed) {
         let mut response = Response::new(Body::empty());
