@@ -106,8 +106,10 @@ impl Reveal<'_> {
         for part in ["params", "result", "error"] {
             collect(message.node.get(part), part == "params", &mut strings);
         }
+        // "Arguments" of prompts, and what is to be completed, are strings in any case.
+        let texts = matches!(message.method, Some("prompts/get" | "completion/complete"));
         for (place, value, is_name) in strings {
-            if let Some(revealed) = self.string(value, is_name).await? {
+            if let Some(revealed) = self.string(value, is_name || texts).await? {
                 changes.push((place, revealed));
             }
         }

@@ -125,7 +125,7 @@ struct WrittenHandle {
     pattern: Option<String>,
     #[serde(default)]
     consume: Vec<String>,
-    /// Other tools in whose results it stands, as TOOL#POINTER.
+    /// Other tools in whose results it stands, as TOOL#POINTER, or TOOL#POINTER#POINTER into the JSON text that stands there.
     #[serde(default)]
     shown: Vec<String>,
     lifetime: Option<String>,
@@ -152,11 +152,12 @@ impl Rules {
             if kinds.iter().any(|known| known.name == kind.name) || kind.name.as_str() == TASK {
                 return Err(wrong(format!("there is a `{}` already: give this one another `name`", kind.name)));
             }
-            objects.insert(kind.name.to_string(), defaults.object(&kind, life));
+            let prefix = prefix(kind.name.as_str(), &objects);
+            objects.insert(kind.name.to_string(), defaults.object(&kind, prefix, life));
             kinds.push(kind);
         }
         let task = Kind::task();
-        objects.insert(TASK.to_owned(), defaults.object(&task, [None, None]));
+        objects.insert(TASK.to_owned(), defaults.object(&task, TASK.to_owned(), [None, None]));
         kinds.push(task);
         let policy = toml::Table::from_iter([
             ("version".to_owned(), toml::Value::from("1")),
@@ -232,7 +233,15 @@ impl Kind {
     pub(crate) fn at<'n, 't>(&self, tool: &str, result: &'n Node<'t>) -> Vec<&'n Node<'t>> {
         let plain = |spot: &&Spot| spot.tool == tool && spot.json.is_none() && spot.pattern.is_none();
         let pointers = self.spots.iter().filter(plain).filter_map(|spot| spot.pointer.as_deref());
-        pointers.flat_map(|pointer| result.at_pointer(pointer)).collect()
+        let mut nodes: Vec<&Node<'_>> = pointers.flat_map(|pointer| result.at_pointer(pointer)).collect();
+        // A text that repeats a structured result which is nothing else: see `within`.
+        if self.structured(tool).any(|rest| rest == "/result") {
+            let value = |node: &Node<'_>| node.text().map(str::to_owned);
+            let names: Vec<Option<String>> = nodes.iter().map(|node| value(node)).collect();
+            let is_one = |node: &&Node<'_>| node.text().is_some() && names.contains(&value(node));
+            nodes.extend(result.at_pointer(TEXTS).into_iter().filter(is_one));
+        }
+        nodes
     }
 
     /// Where in the structured content of such a result one stands.
@@ -245,7 +254,12 @@ impl Kind {
     pub(crate) fn within<'n, 't>(&self, tool: &str, result: &'n Node<'t>) -> Vec<(&'n Node<'t>, &str)> {
         let inside = self.spots.iter().filter(|spot| spot.tool == tool);
         let inside = inside.filter_map(|spot| Some((spot.pointer.as_deref()?, spot.json.as_deref()?)));
-        inside.flat_map(|(at, json)| result.at_pointer(at).into_iter().map(move |node| (node, json))).collect()
+        // "A tool that returns structured content SHOULD also return the serialized JSON in a TextContent block." What is no
+        // object is wrapped into one that has a `result`, and stands in the text as it is.
+        let repeated = self.structured(tool).flat_map(|rest| [Some(rest), rest.strip_prefix("/result")]);
+        let repeated = repeated.flatten().filter(|rest| rest.starts_with('/')).map(|rest| (TEXTS, rest));
+        let all = inside.chain(repeated);
+        all.flat_map(|(at, json)| result.at_pointer(at).into_iter().map(move |node| (node, json))).collect()
     }
 
     /// Where in this text of such a result it stands, by a pattern.
@@ -258,7 +272,7 @@ impl Kind {
 
 impl Defaults {
     /// The table that a policy has of a kind of handle.
-    fn object(&self, kind: &Kind, [lifetime, idle]: [Option<String>; 2]) -> toml::Table {
+    fn object(&self, kind: &Kind, prefix: String, [lifetime, idle]: [Option<String>; 2]) -> toml::Table {
         let told = |time: Duration| humantime::format_duration(time).to_string();
         let mut table = toml::Table::new();
         let mut put = |name: &str, value: toml::Value| table.insert(name.to_owned(), value);
@@ -271,7 +285,7 @@ impl Defaults {
         put("scopes", vec!["use"].into());
         put("bound", self.bound.clone().into());
         put("created_by", kind.mint.clone().into());
-        put("prefix", prefix(kind.name.as_str()).into());
+        put("prefix", prefix.into());
         table
     }
 }
@@ -294,10 +308,16 @@ impl WrittenHandle {
         let takes: Vec<Takes> = self.consume.iter().map(|text| takes(text)).collect::<Result<_, _>>()?;
         let mut spots = Vec::new();
         for shown in &self.shown {
-            let parted = shown.split_once('#').filter(|(tool, at)| !tool.is_empty() && at.starts_with('/'));
-            let (tool, at) = parted.ok_or_else(|| format!("`{shown}` is not TOOL#/POINTER"))?;
-            let (tool, pointer) = (tool.to_owned(), Some(at.to_owned()));
-            spots.push(Spot { tool, pointer, json: None, pattern: None });
+            let mut parts = shown.split('#');
+            let (tool, at, json) = (parts.next(), parts.next(), parts.next());
+            let is_one = tool.is_some_and(|tool| !tool.is_empty()) && at.is_some() && parts.next().is_none();
+            if !is_one || [at, json].into_iter().flatten().any(|pointer| !pointer.starts_with('/')) {
+                return Err(format!(
+                    "`{shown}` is not TOOL#/POINTER, or TOOL#/POINTER#/POINTER into the JSON text there"
+                ));
+            }
+            let [tool, at, json] = [tool, at, json].map(|part| part.map(str::to_owned));
+            spots.push(Spot { tool: tool.unwrap_or_default(), pointer: at, json, pattern: None });
         }
         let mut members: Vec<String> = takes.iter().filter_map(Takes::member).collect();
         let at = self.json.as_ref().or(self.pointer.as_ref()).map(|pointer| handfast_wire::pointer::last(pointer));
@@ -352,10 +372,22 @@ fn called(members: &[String], mint: &str) -> String {
     id.unwrap_or(mint).to_ascii_lowercase().replace(|c: char| !c.is_ascii_alphanumeric() && c != '_', "-")
 }
 
-/// What stands before handles of this kind.
-fn prefix(name: &str) -> String {
-    name.replace(|c: char| !c.is_ascii_alphanumeric(), "")
+/// What stands before handles of this kind: its name, as far as there is room, and a number where it would be another's.
+fn prefix(name: &str, taken: &BTreeMap<String, toml::Table>) -> String {
+    let plain = name.replace(|c: char| !c.is_ascii_alphanumeric(), "");
+    let short = |most: usize| plain.get(..most).unwrap_or(&plain).to_owned();
+    let is_free = |prefix: &String| {
+        let is_it = |table: &toml::Table| table.get("prefix").and_then(toml::Value::as_str) == Some(prefix);
+        (prefix != TASK || name == TASK) && !taken.values().any(is_it)
+    };
+    let numbered = (2..1000).map(|number| format!("{}{number}", short(LONGEST_PREFIX - 3)));
+    std::iter::once(short(LONGEST_PREFIX)).chain(numbered).find(is_free).unwrap_or(plain)
 }
+
+const LONGEST_PREFIX: usize = 16;
+
+/// The texts of a result.
+const TEXTS: &str = "/content/*/text";
 
 /// The kind of ids of tasks.
 pub(crate) const TASK: &str = "task";
