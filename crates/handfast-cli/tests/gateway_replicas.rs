@@ -192,7 +192,7 @@ struct Traffic {
 impl Traffic {
     fn begin(town: &Town) -> Self {
         let (stop, flows) = (Arc::<AtomicBool>::default(), Arc::<AtomicU64>::default());
-        let running = (0..3).map(|at| {
+        let begin = |at: usize| {
             let (stop, flows) = (stop.clone(), flows.clone());
             let (alice, mut urls) = (town.alice.clone(), town.urls());
             urls.rotate_left(at);
@@ -210,8 +210,9 @@ impl Traffic {
                     flows.fetch_add(1, Ordering::Relaxed);
                 }
             })
-        });
-        Self { stop, running: running.collect(), flows }
+        };
+        let running = (0..3).map(begin).collect();
+        Self { stop, flows, running }
     }
 
     /// Waits until every flow that runs now has ended, and one that began later too.
