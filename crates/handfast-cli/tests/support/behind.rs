@@ -1,4 +1,5 @@
 //! A server behind a gateway that counts what reaches it, and lies when it is told to.
+#![allow(dead_code, reason = "each test file uses its part of this")]
 
 use std::{
     collections::BTreeMap,

@@ -1,4 +1,5 @@
 //! Gateways in processes of their own, and the users who speak to them.
+#![allow(dead_code, reason = "each test file uses its part of this")]
 
 use std::{
     collections::BTreeMap,
@@ -110,7 +111,7 @@ impl Drop for Gateway {
 pub(crate) struct User {
     pub(crate) http: reqwest::Client,
     pub(crate) token: String,
-    ids: Arc<AtomicU64>,
+    pub(crate) ids: Arc<AtomicU64>,
 }
 
 /// What came back.
