@@ -271,5 +271,5 @@ async fn a_key_is_exchanged_while_requests_go_on_and_nothing_is_lost() {
             }
         }
     }
-    println!("{} flows while keys were exchanged, and none was refused", traffic.end().await);
+    assert!(traffic.end().await > 0, "flows went on while keys were exchanged, and none was refused");
 }
