@@ -1,5 +1,5 @@
-//! The clients of the official SDKs on a server of an official SDK, once as it is and once behind the gateway: what they print
-//! is the same. They are installed by `interop/install.sh` (`make check` does it).
+//! The clients of the official SDKs on a server of an official SDK, once as it is and once behind the gateway, over HTTP and as
+//! a child process: what they print is the same. They are installed by `interop/install.sh` (`make check` does it).
 #![cfg(feature = "gateway")]
 
 mod support;
@@ -57,22 +57,30 @@ fn the_rust_client_does_not_notice_the_gateway() {
 fn notices_nothing(client: &str) {
     let scratch = Scratch::new(&format!("real-{client}"));
     let rules = scratch.file("rules.toml", RULES);
-    let store = format!("sqlite:{}", scratch.path("handles.db").display());
-    let audit = scratch.path("audit").display().to_string();
-    let server = Running::start(Command::new(interop().join("run")).arg("flows"));
-    let arguments = ["--bearer", "--listen", "127.0.0.1:0", "--rules", &rules, "--store", &store, "--audit", &audit];
-    let gateway = Running::start(handfast().args(["gateway", "--upstream", &server.url]).args(arguments));
+    let program = interop().join("run").display().to_string();
+    let server = Running::start(Command::new(&program).arg("flows"));
+    let audit = |name: &str| scratch.path(&format!("{name}.audit")).display().to_string();
+    let gateway = |name: &str, behind: &[&str]| {
+        let store = format!("sqlite:{}", scratch.path(&format!("{name}.db")).display());
+        let arguments = ["gateway", "--bearer", "--listen", "127.0.0.1:0", "--rules", &rules, "--store", &store];
+        Running::start(handfast().args(arguments).args(["--audit", &audit(name)]).args(behind))
+    };
+    let over_http = gateway("http", &["--upstream", &server.url]);
+    let over_stdio = gateway("stdio", &["--", &program, "flows", "--transport", "stdio"]);
 
     for revision in REVISIONS {
         let bare = printed(client, &server.url, revision);
-        let behind = printed(client, &gateway.url, revision);
 
         let done = |what: &&str| bare.lines().any(|line| line.starts_with(what));
         assert!(DONE.iter().all(done) && bare.ends_with('\n') && bare.contains("\nover:"), "{client}: {bare}");
-        assert_eq!(behind, bare, "{client} {revision}");
+        for (transport, gateway) in [("http", &over_http), ("stdio", &over_stdio)] {
+            assert_eq!(printed(client, &gateway.url, revision), bare, "{client} {revision} over {transport}");
+        }
     }
-    let audited = std::fs::read_to_string(audit).expect("the gateway has said what it did");
-    assert!(audited.contains("\"mint\""), "the case was a handle of the gateway: {audited}");
+    for name in ["http", "stdio"] {
+        let audited = std::fs::read_to_string(audit(name)).expect("the gateway has said what it did");
+        assert!(audited.contains("\"mint\""), "the case was a handle of the gateway: {audited}");
+    }
 }
 
 fn printed(client: &str, url: &str, revision: &str) -> String {

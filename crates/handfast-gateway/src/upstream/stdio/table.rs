@@ -148,13 +148,23 @@ impl Table {
         left.is_some_and(|running| !running.told)
     }
 
-    /// The number of the request that this user cancels by its id, where there is exactly one.
+    /// The number of the request that this user cancels by its id, where there is exactly one. A child need not answer what
+    /// is cancelled, so that it is answered here, as the SDKs do it over HTTP: whoever waits for it would wait in vain.
     pub(super) fn cancelled(&self, owner: &Owner, id: &str) -> Option<u64> {
         let mut state = self.lock();
-        let mut all = state.running.iter_mut().filter(|(_, running)| running.id == id && running.owner == *owner);
-        let (Some((number, running)), None) = (all.next(), all.next()) else { return None };
-        running.told = true;
-        Some(*number)
+        let mut all = state.running.iter().filter(|(_, running)| running.id == id && running.owner == *owner);
+        let (Some(number), None) = (all.next().map(|(number, _)| *number), all.next()) else { return None };
+        if let Some(stream) = state.running.get_mut(&number).filter(|running| running.listens) {
+            // It ends when its client closes it.
+            stream.told = true;
+            return Some(number);
+        }
+        let running = state.running.remove(&number)?;
+        let error = format!(r#"{{"code":{CANCELLED_CODE},"message":"Request cancelled"}}"#);
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, running.id);
+        running.ear.say(Heard::Answer { text, error: Some(CANCELLED_CODE) });
+        self.stirred.notify_one();
+        Some(number)
     }
 
     /// Passes on what the child has said; what it is to be answered at once, if anything.
@@ -276,6 +286,9 @@ pub(super) const LISTEN: &str = "subscriptions/listen";
 const REFUSED: &str = r#"{"jsonrpc":"2.0","id":ID,"error":{"code":-32603,"message":"nobody listens"}}"#;
 /// How many requests may run in one child.
 const MOST_RUNNING: usize = 1_024;
+
+/// As the SDKs say it.
+const CANCELLED_CODE: i64 = -32800;
 
 #[cfg(test)]
 mod tests {
