@@ -19,20 +19,19 @@ use http_body::Frame;
 use hyper::body::Incoming;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
     time::{Sleep, sleep},
 };
 
 /// A connection that breaks off where nothing can be written to it for that long.
-pub(crate) struct Patient {
-    stream: TcpStream,
+pub(crate) struct Patient<S> {
+    stream: S,
     patience: Duration,
     /// While nothing can be written.
     late: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
-    pub(crate) fn new(stream: TcpStream, patience: Duration) -> Self {
+impl<S> Patient<S> {
+    pub(crate) fn new(stream: S, patience: Duration) -> Self {
         Self { stream, patience, late: None }
     }
 
@@ -46,13 +45,13 @@ impl Patient {
     }
 }
 
-impl AsyncRead for Patient {
+impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().stream).poll_read(context, into)
     }
 }
 
-impl AsyncWrite for Patient {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.stream).poll_write(context, bytes);
@@ -119,5 +118,35 @@ impl http_body::Body for InTime {
 
     fn size_hint(&self) -> http_body::SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{io::ErrorKind, time::Duration};
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt, duplex},
+        time::advance,
+    };
+
+    use super::Patient;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_reads_now_and_then_is_waited_for_and_nobody_else() {
+        let (ours, mut theirs) = duplex(8);
+        let mut ours = Patient::new(ours, Duration::from_secs(10));
+        let writing = tokio::spawn(async move { ours.write_all(&[0; 64]).await });
+        for _ in 0..4 {
+            // Until it waits.
+            tokio::task::yield_now().await;
+            advance(Duration::from_secs(9)).await;
+            assert!(!writing.is_finished());
+            theirs.read_exact(&mut [0; 8]).await.expect("it is there");
+        }
+        tokio::task::yield_now().await;
+        advance(Duration::from_secs(11)).await;
+        let late = writing.await.expect("no panic").expect_err("nobody reads any more");
+        assert_eq!(late.kind(), ErrorKind::TimedOut);
     }
 }

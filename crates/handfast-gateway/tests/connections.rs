@@ -147,25 +147,6 @@ async fn whoever_does_not_read_the_answer_loses_the_place() {
 }
 
 #[tokio::test]
-async fn whoever_reads_is_served_for_as_long_as_they_read() {
-    // Enough for a reader that has to wait for its turn on a busy machine.
-    let running = Running::with(2, 4 * SHORT).await;
-    let mut reader = running.connect().await;
-    reader.write_all(format!("{}{PING}", request(PING)).as_bytes()).await.expect("it is heard");
-    let mut buffer = vec![0; 256 * 1024];
-    // Whoever asks nothing is cut off when the time is over that a reader has.
-    let waiting = async { [running.said("").await, running.said("").await] };
-    tokio::pin!(waiting);
-    loop {
-        tokio::select! {
-            _ = &mut waiting => break,
-            read = reader.read(&mut buffer) => assert!(read.expect("it goes on") > 0),
-        }
-    }
-    assert!(reader.read(&mut buffer).await.expect("it goes on") > 0);
-}
-
-#[tokio::test]
 async fn there_are_as_many_places_as_there_are() {
     let running = Running::with(3, LONG).await;
     let mut held = [running.connect().await, running.connect().await, running.connect().await];
