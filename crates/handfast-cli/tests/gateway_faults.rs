@@ -1,5 +1,6 @@
 //! `handfast gateway` when things break: its store, the server behind, the gateway itself, and clients that mean no good. What
 //! cannot be decided is refused, what was promised is kept, and others are served meanwhile.
+#![allow(clippy::print_stdout, reason = "what was measured is for whoever asks for it with --nocapture")]
 
 #[path = "support/behind.rs"]
 mod behind;
@@ -66,6 +67,11 @@ impl Town {
         let handle = make(&self.bob, self.url(), 0).await.value("thing_id");
         assert!(uses(&self.bob, self.url(), &handle).await.is_done());
     }
+}
+
+/// How many, unless somebody says otherwise by hand.
+fn number(variable: &str, usual: u64) -> u64 {
+    std::env::var(variable).ok().and_then(|number| number.parse().ok()).unwrap_or(usual)
 }
 
 async fn make(user: &User, url: &str, n: u64) -> Answer {
@@ -207,7 +213,7 @@ impl Given {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_in_the_middle_it_keeps_what_it_gave_and_does_nothing_twice() {
-    let most: u64 = if cfg!(debug_assertions) { 400 } else { 10_000 };
+    let most = number("CALLS", if cfg!(debug_assertions) { 400 } else { 10_000 });
     let Town { gateway, behind, alice, bob, issuer: _issuer, config, scratch } = Town::of("killed", None, "").await;
     let (given, url) = (Arc::new(Given::default()), gateway.url.clone());
     let fill = |url: &str, most: u64| -> Vec<_> {
@@ -325,7 +331,7 @@ async fn hostile_requests_take_no_memory_and_nobody_elses_turn() {
             _ => "x".repeat(7000),
         }
     };
-    let flood = if cfg!(debug_assertions) { 2_000 } else { 20_000 };
+    let flood = number("TOKENS", if cfg!(debug_assertions) { 2_000 } else { 20_000 });
     let tokens: Vec<String> = (0..flood).map(bad).collect();
     let running: Vec<_> = tokens
         .chunks(flood.div_ceil(16) as usize)
@@ -353,7 +359,7 @@ async fn hostile_requests_take_no_memory_and_nobody_elses_turn() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_streams_take_little_memory_and_nobody_elses_turn() {
-    let most: u64 = std::env::var("STREAMS").ok().and_then(|most| most.parse().ok()).unwrap_or(1000);
+    let most = number("STREAMS", 1000);
     let town = Town::of("idle", None, "").await;
     let before = town.gateway.most_memory();
     let mut streams = Vec::new();
