@@ -1,6 +1,5 @@
 //! Replicas of `handfast gateway`: three processes, one PostgreSQL, one file of keys. Any of them answers any request, and
 //! what one of them has ended is over on all.
-#![allow(clippy::print_stdout, reason = "what was measured is for whoever asks for it with --nocapture")]
 
 #[path = "support/gateway.rs"]
 mod gateway;
