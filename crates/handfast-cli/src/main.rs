@@ -111,7 +111,9 @@ fn main() -> ExitCode {
         output::complain("the operating system gives no event loop");
         return ExitCode::from(3);
     };
-    watchdog::over_signals();
+    if !heeds_signals(&cli.command) {
+        watchdog::over_signals();
+    }
     let running = std::panic::AssertUnwindSafe(|| runtime.block_on(interruptible(cli.command)));
     std::panic::catch_unwind(running).unwrap_or(ExitCode::from(3))
 }
@@ -129,11 +131,20 @@ fn runtime(command: &Command) -> std::io::Result<tokio::runtime::Runtime> {
     builder.enable_all().build()
 }
 
+/// Whether it ends in good order by itself, and knows signals that are no reason to end.
+fn heeds_signals(command: &Command) -> bool {
+    #[cfg(feature = "gateway")]
+    return matches!(command, Command::Gateway(_));
+    #[cfg(not(feature = "gateway"))]
+    return {
+        let _ = command;
+        false
+    };
+}
+
 /// Runs a command until it ends or a person ends it; then everything that it started is dropped, and thereby ended.
 async fn interruptible(command: Command) -> ExitCode {
-    // It ends in good order by itself.
-    #[cfg(feature = "gateway")]
-    if matches!(command, Command::Gateway(_)) {
+    if heeds_signals(&command) {
         return run(command).await;
     }
     #[cfg(feature = "twins")]

@@ -183,6 +183,28 @@ async fn a_server_behind_that_is_late_or_gone_holds_nobody_else_up() {
     until(async || uses(&town.alice, &url, &handle).await.is_done()).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_ends_no_request_that_is_running() {
+    // Longer than other commands go on after a signal.
+    let town = Town::of("signals", None, "[server]\npatience = \"7s\"\n").await;
+    let url = town.url().to_owned();
+    let late = |n: u64| {
+        let (alice, url) = (town.alice.clone(), url.clone());
+        tokio::spawn(async move { alice.call(&url, "late", json!({"n": n})).await.status })
+    };
+    let first = late(1);
+    until(async || town.behind.count("late 1") == 1).await;
+    town.gateway.hang_up();
+    assert_eq!(first.await.expect("an answer"), 502);
+    town.serves_bob().await;
+
+    let last = late(2);
+    until(async || town.behind.count("late 2") == 1).await;
+    town.gateway.signal("TERM");
+    assert_eq!(last.await.expect("an answer"), 502, "it had not ended before");
+    assert!(tokio::task::block_in_place(|| town.gateway.has_ended_well()));
+}
+
 /// What a crash may have interrupted, as the clients know it.
 #[derive(Default)]
 struct Given {
@@ -366,7 +388,7 @@ async fn idle_streams_take_little_memory_and_nobody_elses_turn() {
     for n in 0..most {
         let sent = town.alice.modern(town.url(), "idle", json!({"n": n}), &json!({})).send().await;
         let mut response = sent.expect("it begins");
-        assert_eq!(response.chunk().await.expect("a chunk").as_deref(), Some(&b": hello\n\n"[..]));
+        assert!(response.chunk().await.expect("it goes on").is_some());
         streams.push(response);
     }
     town.serves_bob().await;

@@ -80,6 +80,11 @@ impl Gateway {
         self.child.wait().expect("it ends");
     }
 
+    /// Waits until it has ended by itself: whether in good order.
+    pub(crate) fn has_ended_well(mut self) -> bool {
+        self.child.wait().expect("it ends").success()
+    }
+
     /// The most memory that it has ever had, in megabytes.
     pub(crate) fn most_memory(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
