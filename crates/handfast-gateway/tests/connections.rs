@@ -14,7 +14,7 @@ use handfast_gateway::{
 use http::{Request, Response};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     sync::oneshot,
 };
 
@@ -24,7 +24,8 @@ struct Talker;
 #[async_trait]
 impl Upstream for Talker {
     async fn ask(&self, _: &Caller, _: Request<Bytes>) -> Result<Response<Body>, Down> {
-        let event = Bytes::from(format!(": {}\n\n", "x".repeat(64 * 1024)));
+        // An event without a message, which costs nobody anything.
+        let event = Bytes::from(format!("event: {}\n\n", "x".repeat(64 * 1024)));
         let body = Body::from_stream(stream::repeat_with(move || Ok::<_, std::io::Error>(event.clone())));
         let response = Response::builder().header("content-type", "text/event-stream");
         Ok(response.body(body).expect("a response"))
@@ -135,7 +136,10 @@ async fn whoever_does_not_send_the_whole_body_in_time_is_told_so() {
 #[tokio::test]
 async fn whoever_does_not_read_the_answer_loses_the_place() {
     let running = Running::with(1, SHORT).await;
-    let mut deaf = running.connect().await;
+    let deaf = TcpSocket::new_v4().expect("a socket");
+    // The system holds little for it.
+    deaf.set_recv_buffer_size(4096).expect("it is ours");
+    let mut deaf = deaf.connect(running.address.parse().expect("an address")).await.expect("it listens");
     deaf.write_all(format!("{}{PING}", request(PING)).as_bytes()).await.expect("it is heard");
     // It has begun to be answered, and reads no further.
     assert_eq!(deaf.read_u8().await.expect("a byte"), b'H');
