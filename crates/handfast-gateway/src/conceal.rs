@@ -11,6 +11,7 @@ use handfast::{
     names::{Form, Names},
 };
 use handfast_wire::span::{self, Kind, Node};
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use crate::{
@@ -47,6 +48,7 @@ impl Conceal<'_> {
             return Err(Rejection::Upstream("the server's answer is not a message"));
         }
         let mut changes = self.ids.give_back(&node, text)?;
+        let of_ids = changes.len();
         let result = node.get("result");
         for (kind, inner, form) in self.found(&node, text) {
             let shown = self.names.conceal(self.caller, &kind, &inner, form).await?;
@@ -75,7 +77,7 @@ impl Conceal<'_> {
                 changes.extend(schemas::changes(self.rules, result, text));
             }
             // What one caller is shown is not for another, and must not be kept for them.
-            if let Some(scope) = result.get("cacheScope").filter(|_| !changes.is_empty()) {
+            if let Some(scope) = result.get("cacheScope").filter(|_| changes.len() > of_ids) {
                 changes.push((scope.at.clone(), "\"private\"".to_owned()));
             }
         }
@@ -200,8 +202,10 @@ impl Conceal<'_> {
             places.extend(kind.in_text(self.tool, value).into_iter().map(|place| (place, &kind.name)));
         }
         for (place, kind) in places {
-            let name =
-                if is_uri(value) { percent_decoded(&value[place.clone()]) } else { value[place.clone()].to_owned() };
+            let name = match is_uri(value) {
+                true => percent_decode_str(&value[place.clone()]).decode_utf8_lossy().into_owned(),
+                false => value[place.clone()].to_owned(),
+            };
             if let Some(outer) = pass.name(kind, &name, Form::Text) {
                 changes.push((place, outer.to_owned()));
             }
@@ -296,24 +300,6 @@ fn put(object: &Node<'_>, name: &str, value: &str) -> (Range<usize>, String) {
             (end..end, format!("{comma}\"{name}\":{value}"))
         }
     }
-}
-
-fn percent_decoded(text: &str) -> String {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let [first, more @ ..] = rest {
-        let hex = (*first == b'%').then(|| more.get(..2)).flatten().and_then(|hex| std::str::from_utf8(hex).ok());
-        match hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &more[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = more;
-            }
-        }
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
 /// How deep JSON in strings in JSON is followed.

@@ -215,10 +215,7 @@ impl Inner {
         }
         let mut ids = if modern { Ids::default() } else { Ids::of_session(&caller, given.get(headers::SESSION_ID)) };
         changes.extend(ids.exchange(&message, &text));
-        let mut asked = HeaderMap::new();
-        for name in PASSED {
-            asked.extend(given.get_all(&name).iter().map(|value| (Some(name.clone()), value.clone())));
-        }
+        let mut asked = passed(given);
         for (name, value) in mirrors {
             reveal.agrees(&message, name.as_str(), &value)?;
             let value = reveal.repeated(&value).await?.unwrap_or(value);
@@ -253,11 +250,7 @@ impl Inner {
         given: &HeaderMap,
     ) -> Result<Response<Body>, Rejection> {
         let mut request = Request::new(Bytes::new());
-        *request.method_mut() = verb.clone();
-        for name in PASSED {
-            let values = given.get_all(&name).iter().map(|value| (Some(name.clone()), value.clone()));
-            request.headers_mut().extend(values);
-        }
+        (*request.method_mut(), *request.headers_mut()) = (verb.clone(), passed(given));
         let answer = self.ask(caller, request).await?;
         let answering = Answering {
             gateway: self.clone(),
@@ -416,6 +409,12 @@ async fn whole(mut body: Body, most: usize) -> Option<Vec<u8>> {
         bytes.extend_from_slice(&data);
     }
     Some(bytes.into())
+}
+
+/// Of a request's headers those that the server behind gets to see.
+fn passed(given: &HeaderMap) -> HeaderMap {
+    let values = |name: HeaderName| given.get_all(&name).iter().map(move |value| (name.clone(), value.clone()));
+    PASSED.into_iter().flat_map(values).collect()
 }
 
 fn put(headers: &mut HeaderMap, name: HeaderName, value: &str) {

@@ -11,6 +11,7 @@ use handfast::{
     names::{Form, Names},
 };
 use handfast_wire::span::{Kind, Node};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use regex::Regex;
 
 use crate::{
@@ -244,7 +245,9 @@ impl Reveal<'_> {
 }
 
 fn spliced(value: &str, parts: &[(Range<usize>, Name)]) -> String {
-    let encode = |name: &Name| if is_uri(value) { percent_encoded(&name.inner) } else { name.inner.clone() };
+    let encode = |name: &Name| {
+        if is_uri(value) { utf8_percent_encode(&name.inner, &RESERVED).to_string() } else { name.inner.clone() }
+    };
     let changes = parts.iter().map(|(place, name)| (place.clone(), encode(name))).collect();
     handfast_wire::span::spliced(value, changes)
 }
@@ -296,11 +299,5 @@ pub(crate) fn is_uri(text: &str) -> bool {
         && !text.contains(char::is_whitespace)
 }
 
-/// A name as a part of a URI (RFC 3986, unreserved characters).
-pub(crate) fn percent_encoded(text: &str) -> String {
-    let encode = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    text.bytes().map(encode).collect()
-}
+/// What of a name does not stand in a URI as it is (RFC 3986, unreserved characters).
+const RESERVED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');

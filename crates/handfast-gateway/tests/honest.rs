@@ -232,3 +232,13 @@ async fn kinds_with_long_names_that_begin_alike_are_told_apart() {
 fn ruled(text: &str) -> Rules {
     Rules::from_toml(text, &defaults()).expect("rules")
 }
+
+/// What is the same for everybody may be kept for everybody; what holds a handle may not.
+#[tokio::test]
+async fn a_result_without_a_handle_may_still_be_shared() {
+    for (content, scope) in [(json!({}), "public"), (json!({"workspace_id": "ws-100001"}), "private")] {
+        let world = World::new(move |seen| seen.result(&json!({"structuredContent": content, "cacheScope": "public"})));
+        let got = world.await.user("alice").call("create", json!({})).await;
+        assert_eq!(got.json()["result"]["cacheScope"], scope, "{got:?}");
+    }
+}
